@@ -1,0 +1,108 @@
+//! JSONTestSuite, whole: what the reader accepts and refuses of it.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::disallowed_methods,
+    reason = "a test may panic"
+)]
+
+use std::path::PathBuf;
+
+use serde_json::Value;
+use toolgate::json::{FlawCode, Limits, items, members, read};
+
+/// Good JSON that is refused by design. A listed text that is accepted fails the run.
+const STRICTER: [(&str, FlawCode, &str); 7] = [
+    ("y_number.json", FlawCode::Number, BEYOND),
+    ("y_number_real_capital_e.json", FlawCode::Number, BEYOND),
+    ("y_number_real_exponent.json", FlawCode::Number, BEYOND),
+    ("y_number_real_fraction_exponent.json", FlawCode::Number, BEYOND),
+    ("y_object_extreme_numbers.json", FlawCode::Number, BEYOND),
+    ("y_object_duplicated_key.json", FlawCode::DuplicateKey, TWICE),
+    ("y_object_duplicated_key_and_value.json", FlawCode::DuplicateKey, TWICE),
+];
+const BEYOND: &str = "an integer beyond 64 bits cannot be kept exactly";
+const TWICE: &str = "two readers may take different members";
+
+struct Case {
+    name: String,
+    expect: String,
+    bytes: Vec<u8>,
+}
+
+#[test]
+fn every_text_is_accepted_or_refused_as_it_should_be() {
+    let limits = Limits::default();
+    let mut wrong = Vec::new();
+    for case in cases() {
+        let outcome = read(&case.bytes, &limits).map_err(|flaw| flaw.code);
+        let stricter = STRICTER.iter().find(|(name, ..)| *name == case.name);
+        let right = match (case.expect.as_str(), stricter) {
+            ("accept", None) => outcome.is_ok(),
+            ("accept", Some((_, code, _reason))) => outcome == Err(*code),
+            ("reject", None) => outcome.is_err(),
+            // What the suite leaves open is ill-formed Unicode, a byte order mark or an inexact number.
+            ("either", None) => outcome.is_err(),
+            _ => false,
+        };
+        if !right {
+            wrong.push(format!("{}: {} but {outcome:?}", case.name, case.expect));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Splitting a text checks its structure just as reading it does.
+#[test]
+fn one_level_refuses_what_has_no_structure() {
+    let limits = Limits::default();
+    for case in cases() {
+        let split = members(&case.bytes, &limits).is_ok() || items(&case.bytes, &limits).is_ok();
+        match read(&case.bytes, &limits) {
+            Ok(value) => assert_eq!(split, value.is_array() || value.is_object(), "{}", case.name),
+            Err(flaw) if is_structure(flaw.code) => assert!(!split, "{}", case.name),
+            Err(_) => {}
+        }
+    }
+}
+
+fn is_structure(code: FlawCode) -> bool {
+    match code {
+        FlawCode::Syntax
+        | FlawCode::TrailingData
+        | FlawCode::Truncated
+        | FlawCode::CodeFence
+        | FlawCode::NotObject
+        | FlawCode::DoubleEncoded
+        | FlawCode::Depth
+        | FlawCode::Size => true,
+        FlawCode::DuplicateKey
+        | FlawCode::ControlCharacter
+        | FlawCode::LoneSurrogate
+        | FlawCode::Members
+        | FlawCode::Number => false,
+    }
+}
+
+fn cases() -> Vec<Case> {
+    let corpora = std::env::var_os("TOOLGATE_CORPORA")
+        .map_or_else(|| PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/corpora")), PathBuf::from);
+    let path = corpora.join("json-test-suite/parsing.jsonl");
+    let text = std::fs::read_to_string(&path)
+        .unwrap_or_else(|error| panic!("{} (set TOOLGATE_CORPORA): {error}", path.display()));
+    let cases: Vec<Case> = text
+        .lines()
+        .map(|line| {
+            let case: Value = serde_json::from_str(line).unwrap();
+            let member = |name: &str| case.get(name).and_then(Value::as_str).unwrap().to_owned();
+            Case {
+                name: member("name"),
+                expect: member("expect"),
+                bytes: data_encoding::BASE64.decode(member("base64").as_bytes()).unwrap(),
+            }
+        })
+        .collect();
+    assert!(cases.len() > 100, "only {} cases", cases.len());
+    cases
+}
