@@ -1,0 +1,182 @@
+//! Schemas of arguments and results, compiled: what is wrong with a value, and how to mend it; which members are
+//! declared; how a result is cut while it stays valid.
+//!
+//! The engine is the `jsonschema` crate, offline and with linear patterns. Before it sees a document, our own walk has
+//! read it: unknown keywords, references to outside, patterns that backtrack and checks of unbounded cost are faults
+//! of the document. After it has refused a value, our own words say why: it never speaks to a model itself.
+
+mod bound;
+mod budget;
+mod compile;
+mod graph;
+mod hints;
+mod inert;
+mod keywords;
+mod pattern;
+mod problems;
+mod project;
+mod unions;
+mod walk;
+
+use std::fmt;
+
+use jsonschema::Validator;
+use serde_json::Value;
+
+pub use bound::{Bounded, TooLarge, Truncated, bound_free};
+pub use inert::inert;
+pub use problems::{Problem, Problems};
+
+use graph::{Graph, Judges, NodeId, Others, segments};
+
+/// A JSON Schema that can be used: it has been read whole, and what a check costs is bounded.
+pub struct Schema {
+    document: Value,
+    kind: Kind,
+    validator: Validator,
+    graph: Graph,
+    judges: Judges,
+    /// INVARIANT (closed top): undeclared members of the top level are refused here, because the engine was not told to.
+    closed: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Input,
+    Output,
+}
+
+/// What is wrong with a schema document.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SchemaFault {
+    /// The place in the document, a JSON pointer.
+    pub at: String,
+    /// What is wrong there.
+    pub message: String,
+    /// What to write instead.
+    pub hint: Option<String>,
+}
+
+impl Schema {
+    /// The schema of a call's arguments: an object. A top level that does not speak of undeclared members forbids
+    /// them, and strings hold no control characters (`"x-multiline": true` allows line feeds and tabs).
+    ///
+    /// Fails with every fault of the document at once.
+    pub fn input(document: &Value) -> Result<Self, Vec<SchemaFault>> {
+        compile::compile(document, Kind::Input)
+    }
+
+    /// The schema of a result: undeclared members are dropped by [`Schema::project`], also where the schema forbids
+    /// them; everything else must hold.
+    ///
+    /// Fails with every fault of the document at once.
+    pub fn output(document: &Value) -> Result<Self, Vec<SchemaFault>> {
+        compile::compile(document, Kind::Output)
+    }
+
+    /// The document as it was declared.
+    pub fn document(&self) -> &Value {
+        &self.document
+    }
+
+    /// Whether `value` fits: arguments as they are, a result without its undeclared members.
+    ///
+    /// A result that will be projected is best projected first; the answer then holds for what is shown.
+    pub fn is_valid(&self, value: &Value) -> bool {
+        match self.kind {
+            Kind::Input => self.holds(value) && (!inert::has_control(value) || self.controls(value).is_empty()),
+            Kind::Output => self.holds(value) || self.holds(&self.project(value.clone())),
+        }
+    }
+
+    /// All that is wrong with `value`, sorted by place; empty if it is valid.
+    pub fn problems(&self, value: &Value) -> Problems {
+        if self.is_valid(value) {
+            return Problems::default();
+        }
+        match self.kind {
+            Kind::Input => problems::of(self, value),
+            Kind::Output => problems::of(self, &self.project(value.clone())),
+        }
+    }
+
+    /// The names of the declared top-level members, those of branches and references included, in the order of the
+    /// document.
+    pub fn members(&self) -> Vec<String> {
+        self.graph.names(&self.graph.spread(&[Graph::ROOT]))
+    }
+
+    /// The schemas of the document that speak of the place `pointer` of a value.
+    pub fn locate(&self, pointer: &str) -> Vec<&Value> {
+        let spread = self.graph.spread(&self.graph.entries(pointer));
+        spread.into_iter().filter_map(|id| self.written(id)).collect()
+    }
+
+    /// Whether every step of `pointer` is a member that a valid value must have.
+    pub fn required(&self, pointer: &str) -> bool {
+        let mut here = vec![Graph::ROOT];
+        for (depth, name) in segments(pointer).enumerate() {
+            let certain = self.graph.mandatory(&here);
+            let object = depth == 0 && self.kind == Kind::Input
+                || certain
+                    .iter()
+                    .any(|id| self.written(*id).and_then(|s| s.get("type")).is_some_and(|t| t == "object"));
+            if !object || !here.iter().any(|id| self.graph.requires(&self.document, *id, &name)) {
+                return false;
+            }
+            here = self.graph.of_member(&certain, &name);
+        }
+        true
+    }
+
+    /// Whether an object at the place `at` must have the member `name`.
+    fn demands(&self, at: &str, name: &str) -> bool {
+        self.graph.entries(at).iter().any(|id| self.graph.requires(&self.document, *id, name))
+    }
+
+    /// A schema of the graph as it stands in the document.
+    fn written(&self, id: NodeId) -> Option<&Value> {
+        self.document.pointer(&self.graph.node(id)?.at)
+    }
+
+    /// Whether `value` fits one of these schemas, taken by themselves.
+    fn accepted(&self, ids: &[NodeId], value: &Value) -> bool {
+        ids.iter().any(|id| self.judges.accept(&self.document, &self.graph, *id, value))
+    }
+
+    fn holds(&self, value: &Value) -> bool {
+        self.validator.is_valid(value) && (!self.closed || self.strangers(value).is_empty())
+    }
+
+    /// The top-level members that no schema declares (see `closed top`).
+    fn strangers<'v>(&self, value: &'v Value) -> Vec<&'v str> {
+        let (true, Value::Object(members)) = (self.closed, value) else { return Vec::new() };
+        let spread = self.graph.spread(&[Graph::ROOT]);
+        if self.graph.each(&spread).any(|node| node.others == Others::Allowed) {
+            return Vec::new();
+        }
+        members.keys().filter(|name| self.graph.of_named_member(&spread, name).is_empty()).map(String::as_str).collect()
+    }
+
+    /// The places of control characters that the schema does not allow there.
+    fn controls(&self, value: &Value) -> Vec<String> {
+        let mut found = Vec::new();
+        inert::controls(value, &mut String::new(), &mut found);
+        found.retain(|(at, breaks_only)| !(*breaks_only && self.is_multiline(at)));
+        found.into_iter().map(|(at, _)| at).collect()
+    }
+
+    fn is_multiline(&self, at: &str) -> bool {
+        let spread = self.graph.spread(&self.graph.entries(at));
+        self.graph.each(&spread).any(|node| node.multiline)
+    }
+}
+
+impl fmt::Debug for Schema {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Schema").field("kind", &self.kind).field("document", &self.document).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;

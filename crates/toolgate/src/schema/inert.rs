@@ -1,0 +1,161 @@
+//! Characters that a reader does not see or that act on what shows them.
+
+use serde_json::{Map, Value};
+
+use super::graph::escaped;
+
+/// Makes invisible and controlling characters of every string and member name harmless: each is shown as an escape
+/// such as `\u{202E}`. Line breaks, tabs, emoji and text that runs from right to left stay as they are.
+pub fn inert(value: Value) -> Value {
+    match value {
+        Value::String(text) if text.chars().any(acts) => Value::String(shown(&text)),
+        Value::Array(items) => Value::Array(items.into_iter().map(inert).collect()),
+        Value::Object(members) => {
+            let mut out = Map::new();
+            for (name, value) in members {
+                let mut name = if name.chars().any(acts) { shown(&name) } else { name };
+                // Two names may differ in what is not seen alone; neither value is lost.
+                while out.contains_key(&name) {
+                    name.push('_');
+                }
+                out.insert(name, inert(value));
+            }
+            Value::Object(out)
+        }
+        other => other,
+    }
+}
+
+/// A name or pointer for a message: as `inert`, and on one line.
+pub(super) fn visible(text: &str) -> String {
+    if text.chars().any(|c| acts(c) || c.is_control()) {
+        escape(text, |c| acts(c) || c.is_control())
+    } else {
+        text.to_owned()
+    }
+}
+
+fn shown(text: &str) -> String {
+    escape(text, acts)
+}
+
+fn escape(text: &str, which: impl Fn(char) -> bool) -> String {
+    let mut out = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        if which(c) {
+            out.push_str(&format!("\\u{{{:04X}}}", u32::from(c)));
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}
+
+fn acts(c: char) -> bool {
+    match c {
+        '\t' | '\n' | '\r' => false,
+        // Zero-width space, word joiner and invisible operators, byte order mark.
+        '\u{200B}' | '\u{2060}'..='\u{2064}' | '\u{FEFF}' => true,
+        // Line and paragraph separator, embeddings and overrides, isolates, their deprecated kin.
+        '\u{2028}'..='\u{202E}' | '\u{2066}'..='\u{206F}' => true,
+        // Interlinear annotation, tags.
+        '\u{FFF9}'..='\u{FFFB}' | '\u{E0000}'..='\u{E007F}' => true,
+        c => c.is_control(),
+    }
+}
+
+/// Whether any string or member name holds a control character, or a line or paragraph separator.
+pub(super) fn has_control(value: &Value) -> bool {
+    match value {
+        Value::String(text) => is_controlled(text),
+        Value::Array(items) => items.iter().any(has_control),
+        Value::Object(members) => members.iter().any(|(name, value)| is_controlled(name) || has_control(value)),
+        _ => false,
+    }
+}
+
+/// The places of these characters: the pointer, and whether a multi-line text may hold all of them.
+pub(super) fn controls(value: &Value, at: &mut String, found: &mut Vec<(String, bool)>) {
+    match value {
+        Value::String(text) if is_controlled(text) => {
+            found.push((at.clone(), text.chars().filter(|c| controls_text(*c)).all(|c| matches!(c, '\n' | '\t'))));
+        }
+        Value::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                below(at, &index.to_string(), |at| controls(item, at, found));
+            }
+        }
+        Value::Object(members) => {
+            for (name, value) in members {
+                below(at, &escaped(name), |at| {
+                    if is_controlled(name) {
+                        found.push((at.clone(), false));
+                    }
+                    controls(value, at, found);
+                });
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Calls with the pointer lengthened by one segment.
+pub(super) fn below<T>(at: &mut String, segment: &str, call: impl FnOnce(&mut String) -> T) -> T {
+    let length = at.len();
+    at.push('/');
+    at.push_str(segment);
+    let answer = call(at);
+    at.truncate(length);
+    answer
+}
+
+fn controls_text(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{2028}' | '\u{2029}')
+}
+
+/// ASCII first: most text needs one look at each byte.
+fn is_controlled(text: &str) -> bool {
+    text.bytes().any(|b| b < 0x20 || b == 0x7F) || (!text.is_ascii() && text.chars().any(controls_text))
+}
+
+#[cfg(test)]
+#[allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::string_slice,
+    clippy::disallowed_methods,
+    reason = "a test may panic"
+)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_hides_or_reorders_text_becomes_visible() {
+        let tags: String = "ignore".chars().map(|c| char::from_u32(0xE0000 + u32::from(c)).unwrap()).collect();
+        for (hostile, seen) in [
+            ("pay \u{202E}drawer", "pay \\u{202E}drawer"),
+            ("\u{2066}a\u{2069}", "\\u{2066}a\\u{2069}"),
+            ("a\u{200B}b\u{FEFF}", "a\\u{200B}b\\u{FEFF}"),
+            ("bell\u{7}\u{1b}[2J", "bell\\u{0007}\\u{001B}[2J"),
+            ("a\u{85}b\u{7f}", "a\\u{0085}b\\u{007F}"),
+            ("a\u{2028}b", "a\\u{2028}b"),
+        ] {
+            assert_eq!(inert(json!({ "t": [hostile] })), json!({ "t": [seen] }));
+        }
+        let Value::String(seen) = inert(json!(tags)) else { panic!() };
+        assert!(seen.starts_with("\\u{E0069}") && !seen.chars().any(acts));
+        assert_eq!(inert(json!({ "na\u{200B}me": 1, "na\\u{200B}me": 2 })).as_object().unwrap().len(), 2);
+    }
+
+    #[test]
+    fn honest_text_is_left_alone() {
+        for text in ["👩‍👩‍👧‍👦 ❤️", "שלום\u{200F} עולם", "می‌خواهم", "line\r\n\tnext", "Ω naïve 漢字"]
+        {
+            assert_eq!(inert(json!(text)), json!(text));
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! A value without what its schema doesn't declare, and without what must leave no trace.
+
+use serde_json::Value;
+
+use super::Schema;
+use super::graph::{Graph, NodeId, Others};
+
+const SECRET: &str = "[secret]";
+const PERSONAL: &str = "[personal]";
+
+impl Schema {
+    /// Keeps the declared members, at every level that declares some and does not allow others. What branches and
+    /// references declare counts; an object of which no members are declared is kept whole.
+    pub fn project(&self, value: Value) -> Value {
+        self.keep(value, &[Graph::ROOT])
+    }
+
+    /// The value for logs and records: what `"x-secret": true` or `"x-personal": true` marks is replaced.
+    pub fn masked(&self, value: &Value) -> Value {
+        self.mask(value, &[Graph::ROOT])
+    }
+
+    fn keep(&self, value: Value, entries: &[NodeId]) -> Value {
+        if !value.is_object() && !value.is_array() {
+            return value;
+        }
+        let spread = self.graph.spread(entries);
+        match value {
+            Value::Object(members) => {
+                let drops = self.drops_undeclared(&spread);
+                let kept = members.into_iter().filter_map(|(name, value)| {
+                    if drops && self.graph.of_named_member(&spread, &name).is_empty() {
+                        return None;
+                    }
+                    let value = self.keep(value, &self.graph.of_member(&spread, &name));
+                    Some((name, value))
+                });
+                Value::Object(kept.collect())
+            }
+            Value::Array(items) => {
+                let items = items.into_iter().enumerate();
+                Value::Array(items.map(|(index, item)| self.keep(item, &self.graph.of_item(&spread, index))).collect())
+            }
+            other => other,
+        }
+    }
+
+    /// Whether these schemas say all that an object may hold.
+    fn drops_undeclared(&self, spread: &[NodeId]) -> bool {
+        let mut says = false;
+        for node in self.graph.each(spread) {
+            match node.others {
+                Others::Allowed => return false,
+                Others::Forbidden => says = true,
+                Others::Unsaid => says |= node.declares,
+            }
+        }
+        says
+    }
+
+    fn mask(&self, value: &Value, entries: &[NodeId]) -> Value {
+        let spread = self.graph.spread(entries);
+        if self.graph.each(&spread).any(|node| node.secret) {
+            return Value::String(SECRET.to_owned());
+        }
+        if self.graph.each(&spread).any(|node| node.personal) {
+            return Value::String(PERSONAL.to_owned());
+        }
+        match value {
+            Value::Object(members) => {
+                let masked = members
+                    .iter()
+                    .map(|(name, value)| (name.clone(), self.mask(value, &self.graph.of_member(&spread, name))));
+                Value::Object(masked.collect())
+            }
+            Value::Array(items) => {
+                let items = items.iter().enumerate();
+                Value::Array(items.map(|(index, item)| self.mask(item, &self.graph.of_item(&spread, index))).collect())
+            }
+            other => other.clone(),
+        }
+    }
+}
