@@ -1,0 +1,107 @@
+//! Wall-clock time: the one room that reads it.
+//!
+//! Deadlines run on the monotonic clock of the runtime. Wall-clock time only dates what is stored (entries, approvals,
+//! records), and a test may move it by hand.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use serde::{Deserialize, Serialize};
+
+/// A moment, in milliseconds since 1970-01-01T00:00:00Z.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Millis(pub u64);
+
+/// Where the gate reads wall-clock time.
+pub trait Clock: Send + Sync + 'static {
+    /// The moment that it is now.
+    fn now(&self) -> Millis;
+}
+
+/// The clock of the operating system.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SystemClock;
+
+/// A clock that stands still until it is moved: for tests of expiry.
+#[derive(Debug)]
+pub struct ManualClock(AtomicU64);
+
+impl Millis {
+    /// This moment and `span` more; the end of time where that does not fit.
+    pub fn after(self, span: Duration) -> Self {
+        let span = u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
+        Self(self.0.saturating_add(span))
+    }
+}
+
+impl fmt::Display for Millis {
+    /// RFC 3339 in UTC with milliseconds, `2026-01-31T09:30:00.000Z`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (days, rest) = (self.0 / 86_400_000, self.0 % 86_400_000);
+        let (year, month, day) = civil_date(days);
+        let (hour, minute, second) = (rest / 3_600_000, rest / 60_000 % 60, rest / 1000 % 60);
+        write!(f, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{:03}Z", rest % 1000)
+    }
+}
+
+impl Clock for SystemClock {
+    #[expect(clippy::disallowed_methods, reason = "this is the room of the wall clock")]
+    fn now(&self) -> Millis {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Millis(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+    }
+}
+
+impl ManualClock {
+    /// A clock that shows `start`.
+    pub fn at(start: Millis) -> Self {
+        Self(AtomicU64::new(start.0))
+    }
+
+    /// Moves the clock forward.
+    pub fn advance(&self, span: Duration) {
+        let now = self.now().after(span);
+        self.0.store(now.0, Ordering::SeqCst);
+    }
+}
+
+impl Clock for ManualClock {
+    fn now(&self) -> Millis {
+        Millis(self.0.load(Ordering::SeqCst))
+    }
+}
+
+/// Year, month and day of a day counted from 1970-01-01, in the proleptic Gregorian calendar (years from March, so
+/// that the leap day ends one).
+fn civil_date(days: u64) -> (u64, u64, u64) {
+    let shifted = days + 719_468;
+    let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
+    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let from_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * from_march + 2) / 5 + 1;
+    let month = if from_march < 10 { from_march + 3 } else { from_march - 9 };
+    (era * 400 + year_of_era + u64::from(month <= 2), month, day)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_moment_is_written_as_rfc_3339() {
+        assert_eq!(Millis(0).to_string(), "1970-01-01T00:00:00.000Z");
+        assert_eq!(Millis(951_782_400_000).to_string(), "2000-02-29T00:00:00.000Z");
+        assert_eq!(Millis(1_796_083_199_999).to_string(), "2026-11-30T23:59:59.999Z");
+    }
+
+    #[test]
+    fn a_manual_clock_moves_only_by_hand() {
+        let clock = ManualClock::at(Millis(5));
+        assert_eq!(clock.now(), Millis(5));
+        clock.advance(Duration::from_secs(1));
+        assert_eq!(clock.now(), Millis(1005));
+    }
+}

@@ -1,0 +1,20 @@
+//! The gate's own failures. A fault stops the call before anything ran, fails closed and is for the operator.
+
+use crate::ledger::StoreError;
+
+/// The gate itself failed; nothing ran.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Fault {
+    /// The store failed.
+    #[error("the store failed, so nothing ran: {0}")]
+    Store(#[from] StoreError),
+    /// The record of earlier calls could not be written.
+    #[error("the record of earlier calls could not be written, so nothing runs any more: {0}")]
+    Record(StoreError),
+    /// The gate is closing.
+    #[error("the gate is closing and takes no more calls")]
+    Closing,
+    /// The task of a call ended in a way that it cannot.
+    #[error("a call ended without an answer; this is a fault of the gate")]
+    Lost,
+}

@@ -1,0 +1,77 @@
+//! What every stage learned of a call, in running order. Evidence flows out of the line; nothing reads it to decide.
+
+use std::time::Duration;
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+use tokio::time::Instant;
+
+/// The evidence of one attempt.
+#[derive(Debug, Serialize)]
+#[serde(transparent)]
+pub struct Trace {
+    stages: Vec<Note>,
+    #[serde(skip)]
+    since: Instant,
+}
+
+/// What one stage learned.
+#[derive(Debug, Serialize)]
+pub struct Note {
+    /// The name of the stage.
+    pub stage: &'static str,
+    /// How long it took, in microseconds.
+    pub micros: u64,
+    /// What it learned, by name.
+    #[serde(flatten)]
+    pub learned: Learned,
+}
+
+/// Facts for the record, by name, in the order in which they were learned.
+#[derive(Debug, Default)]
+pub struct Learned(Vec<(&'static str, Value)>);
+
+impl Trace {
+    pub(crate) fn start() -> Self {
+        Self { stages: Vec::with_capacity(6), since: Instant::now() }
+    }
+
+    /// Ends a stage: its time runs from the end of the one before.
+    pub(crate) fn note(&mut self, stage: &'static str, learned: Learned) {
+        let now = Instant::now();
+        self.stages.push(Note { stage, micros: micros(now - self.since), learned });
+        self.since = now;
+    }
+
+    /// What each stage learned, in running order.
+    pub fn stages(&self) -> &[Note] {
+        &self.stages
+    }
+}
+
+impl Learned {
+    pub(crate) fn new() -> Self {
+        Self::default()
+    }
+
+    pub(crate) fn with(mut self, name: &'static str, value: impl Into<Value>) -> Self {
+        self.0.push((name, value.into()));
+        self
+    }
+
+    /// What was learned under `name`.
+    pub fn get(&self, name: &str) -> Option<&Value> {
+        self.0.iter().find(|(known, _)| *known == name).map(|(_, value)| value)
+    }
+}
+
+impl Serialize for Learned {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let map: Map<String, Value> = self.0.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
+        map.serialize(serializer)
+    }
+}
+
+fn micros(span: Duration) -> u64 {
+    u64::try_from(span.as_micros()).unwrap_or(u64::MAX)
+}
