@@ -1,0 +1,184 @@
+//! Contracts: what the operator declares about a tool. Parsed once, with every problem at once, into types that the
+//! stages can trust.
+
+mod parse;
+mod registry;
+mod tool;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::approval::Approvers;
+use crate::json::Digest;
+use crate::schema::Schema;
+use crate::template::Template;
+
+pub use registry::ToolFault;
+pub(crate) use registry::{Registered, Registry};
+pub use tool::Tool;
+
+/// What the operator declares about a tool.
+#[derive(Debug)]
+pub struct Contract {
+    pub(crate) name: String,
+    pub(crate) description: String,
+    pub(crate) access: Access,
+    pub(crate) tags: Vec<String>,
+    pub(crate) deadline: Duration,
+    pub(crate) preview: Option<Template>,
+    pub(crate) max_result: usize,
+    pub(crate) input: Schema,
+    pub(crate) output: Option<Schema>,
+    pub(crate) approval: Option<ApprovalRule>,
+    pub(crate) resource: Option<Resource>,
+    pub(crate) facts: BTreeMap<String, Fact>,
+    pub(crate) once: Once,
+    pub(crate) lane: Option<Vec<Template>>,
+    pub(crate) reconcile: Option<Reconcile>,
+    pub(crate) retry: Retry,
+    pub(crate) errors: BTreeMap<String, MappedError>,
+    pub(crate) backend: Value,
+    pub(crate) digest: Digest,
+}
+
+/// Whether a tool changes the world.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// It only looks.
+    Read,
+    /// It acts.
+    Write,
+}
+
+/// The sugar for a forbid that asks for approval.
+#[derive(Debug)]
+pub(crate) struct ApprovalRule {
+    pub(crate) when: String,
+    pub(crate) approvers: Approvers,
+    pub(crate) message: Option<String>,
+}
+
+/// What a call acts on. INVARIANT (own tenant): its tenant, as the fact tells it, is the session's, or it does not exist.
+#[derive(Debug)]
+pub(crate) struct Resource {
+    pub(crate) kind: String,
+    pub(crate) id: Template,
+    pub(crate) fact: String,
+    /// Where the fact tells the tenant, as a JSON pointer.
+    pub(crate) tenant: String,
+}
+
+/// Something that the gate looks up for itself before it decides.
+#[derive(Debug)]
+pub(crate) struct Fact {
+    pub(crate) tool: String,
+    pub(crate) args: BTreeMap<String, Template>,
+}
+
+/// When two calls are the same action.
+#[derive(Debug)]
+pub(crate) struct Once {
+    /// The values that make the identity; equal arguments where not given.
+    pub(crate) key: Option<Vec<Template>>,
+    pub(crate) scope: OnceScope,
+    pub(crate) repeat: Repeat,
+    pub(crate) retain: Duration,
+    /// Whether the host may name the operation.
+    pub(crate) caller: bool,
+}
+
+/// Whose equal calls are the same action.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OnceScope {
+    Run,
+    User,
+    Tenant,
+}
+
+/// Whether an equal call that comes after the action is the action again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Repeat {
+    /// Never: it is replayed.
+    Never,
+    /// It is replayed only while no other write of its lane came between.
+    AfterOther,
+    /// It runs again: the tool is naturally idempotent.
+    Free,
+}
+
+/// How to learn what happened when nobody knows.
+#[derive(Debug)]
+pub(crate) struct Reconcile {
+    pub(crate) tool: String,
+    pub(crate) args: BTreeMap<String, Template>,
+    /// Present in what was found: proof that it happened.
+    pub(crate) done: String,
+    /// The part of what was found that becomes the reply.
+    pub(crate) result: String,
+    /// Not found is proof only this long after the end of the lease.
+    pub(crate) absent_after: Duration,
+}
+
+/// Which failures are tried again, where that is provably safe.
+#[derive(Debug)]
+pub(crate) struct Retry {
+    pub(crate) attempts: u32,
+    pub(crate) on: Vec<String>,
+}
+
+/// What of a backend's failure the model may know.
+#[derive(Debug)]
+pub(crate) struct MappedError {
+    pub(crate) code: String,
+    pub(crate) message: String,
+    pub(crate) effect: Option<crate::refusal::Effect>,
+    pub(crate) instead: Option<String>,
+}
+
+impl Contract {
+    /// The name of the tool.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What the tool does and when to use it, for the model.
+    pub fn description(&self) -> &str {
+        &self.description
+    }
+
+    /// Whether it changes the world.
+    pub fn access(&self) -> Access {
+        self.access
+    }
+
+    /// The tags by which it is grouped.
+    pub fn tags(&self) -> &[String] {
+        &self.tags
+    }
+
+    /// The schema of its arguments.
+    pub fn input(&self) -> &Schema {
+        &self.input
+    }
+
+    /// The schema of its results, if it has one.
+    pub fn output(&self) -> Option<&Schema> {
+        self.output.as_ref()
+    }
+
+    /// What its backend is, as the contract says it.
+    pub fn backend(&self) -> &Value {
+        &self.backend
+    }
+
+    pub(crate) fn is_write(&self) -> bool {
+        self.access == Access::Write
+    }
+
+    /// Whether an unknown outcome keeps others off the lane: only where something is shared that could be spent twice.
+    pub(crate) fn keeps_lane(&self) -> bool {
+        self.resource.is_some() || self.lane.is_some() || !self.facts.is_empty()
+    }
+}

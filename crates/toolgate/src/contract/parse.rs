@@ -1,0 +1,381 @@
+//! From the keys of a contract to a [`Contract`], or to everything that is wrong with it.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::{Access, ApprovalRule, Contract, Fact, MappedError, Once, OnceScope, Reconcile, Repeat, Resource, Retry};
+use crate::approval::Approvers;
+use crate::fields::{Fields, Problems};
+use crate::json::{Digest, canonical};
+use crate::refusal::Effect;
+use crate::schema::{Problem, Schema, SchemaFault};
+use crate::template::{Hole, Template};
+
+const DEADLINE: Duration = Duration::from_secs(10);
+const LONGEST_DEADLINE: Duration = Duration::from_secs(600);
+const MAX_RESULT: usize = 64 * 1024;
+const RETAIN: Duration = Duration::from_secs(7 * 86_400);
+const ABSENT_AFTER: Duration = Duration::from_secs(30);
+
+/// Names that say who is asking: they come from the session, so an argument of this name is a way to lie about it.
+const IDENTITY_MEMBERS: &[&str] = &[
+    "tenant",
+    "tenant_id",
+    "tenantId",
+    "user_id",
+    "userId",
+    "principal",
+    "principal_id",
+    "actor",
+    "actor_id",
+    "on_behalf_of",
+    "role",
+    "roles",
+    "is_admin",
+    "caller_id",
+    "session_id",
+    "sessionId",
+];
+
+impl Contract {
+    /// Reads the keys of a contract. Every problem is told at once, with its JSON pointer.
+    pub fn parse(name: &str, keys: &Value) -> Result<Self, Vec<Problem>> {
+        let mut problems = Problems::default();
+        let Value::Object(table) = keys else {
+            problems.note("", "type", "a contract is a table");
+            return Err(problems.0);
+        };
+        let mut top = Fields::of(table, "");
+        check_name(name, &mut top, &mut problems);
+        let description = top.needed("description", &mut problems).unwrap_or_default().to_owned();
+        if description.trim().is_empty() && table.contains_key("description") {
+            problems.note("/description", "min_length", "say what the tool does and when to use it");
+        }
+        let access = read_access(&mut top, table.contains_key("effect"), &mut problems);
+        let tags = top.texts("tags", &mut problems);
+        check_tags(&tags, &mut problems);
+        let deadline = top.span("deadline", DEADLINE, &mut problems);
+        if deadline.is_zero() || deadline > LONGEST_DEADLINE {
+            problems.note("/deadline", "maximum", "a deadline is more than 0 and at most 10m");
+        }
+        let max_result = top.bytes("max_result", MAX_RESULT, &mut problems);
+        let allowed = top.texts("allow_identity_members", &mut problems);
+        let input = read_input(&mut top, &allowed, &mut problems);
+        let output = read_schema(&mut top, "output", Schema::output, &mut problems);
+        let preview = top.template("preview", &mut problems);
+        let approval = read_approval(&mut top, &mut problems);
+        let facts = read_facts(&mut top, &mut problems);
+        let resource = read_resource(&mut top, &facts, &mut problems);
+        let once = read_once(&mut top, &mut problems);
+        let lane = read_lane(&mut top, &mut problems);
+        let reconcile = read_reconcile(&mut top, &mut problems);
+        let retry = read_retry(&mut top, &mut problems);
+        let errors = read_errors(&mut top, &mut problems);
+        let backend = top.raw("backend").cloned().unwrap_or(Value::Null);
+        top.end(&mut problems);
+        if access == Access::Read {
+            for (key, given) in
+                [("once", table.contains_key("once")), ("lane", lane.is_some()), ("reconcile", reconcile.is_some())]
+            {
+                if given {
+                    problems.note(format!("/{key}"), "read", format!("`{key}` is for a write; a read runs each time"));
+                }
+            }
+        }
+        let Some(input) = input else { return Err(problems.0) };
+        let contract = Self {
+            name: name.to_owned(),
+            description,
+            access,
+            tags,
+            deadline,
+            preview,
+            max_result,
+            input,
+            output,
+            approval,
+            resource,
+            facts,
+            once,
+            lane,
+            reconcile,
+            retry,
+            errors,
+            backend,
+            digest: Digest::of(canonical(keys).as_bytes()),
+        };
+        contract.check_templates(&mut problems);
+        if problems.0.is_empty() { Ok(contract) } else { Err(problems.0) }
+    }
+
+    /// Every placeholder names something, and what may not be absent is required.
+    fn check_templates(&self, problems: &mut Problems) {
+        if let Some(preview) = &self.preview {
+            self.check_template(preview, "/preview", Absence::Fine, problems);
+        }
+        if let Some(resource) = &self.resource {
+            self.check_template(&resource.id, "/resource/id", Absence::Never, problems);
+        }
+        for (name, fact) in &self.facts {
+            for (arg, template) in &fact.args {
+                self.check_template(template, &format!("/facts/{name}/args/{arg}"), Absence::Fine, problems);
+            }
+        }
+        let keys = [("/once/key", self.once.key.as_ref()), ("/lane/key", self.lane.as_ref())];
+        for (at, key) in keys {
+            for (index, template) in key.into_iter().flatten().enumerate() {
+                self.check_template(template, &format!("{at}/{index}"), Absence::Fine, problems);
+            }
+        }
+        for (arg, template) in self.reconcile.iter().flat_map(|reconcile| &reconcile.args) {
+            self.check_template(template, &format!("/reconcile/args/{arg}"), Absence::Fine, problems);
+        }
+    }
+
+    fn check_template(&self, template: &Template, at: &str, absence: Absence, problems: &mut Problems) {
+        for hole in template.holes() {
+            match hole {
+                Hole::Argument(pointer) => {
+                    if self.input.locate(pointer).is_empty() {
+                        let known = self.input.members().join(", ");
+                        let message = format!("`{}` names no argument", template.source());
+                        problems.hinted(at, "template", message, Some(format!("known: {known}")));
+                    } else if absence == Absence::Never && !self.input.required(pointer) {
+                        let message = format!("`{}` names an argument that may be absent", template.source());
+                        problems.hinted(at, "template", message, Some("list it under `required`".into()));
+                    }
+                }
+                Hole::Fact { name, .. } => {
+                    if !at.starts_with("/reconcile") && !at.starts_with("/preview") {
+                        problems.note(at, "template", "facts are not known here: they are looked up later");
+                    } else if !self.facts.contains_key(name) {
+                        problems.note(at, "template", format!("there is no fact `{name}`"));
+                    }
+                }
+                Hole::IdempotencyKey if !at.starts_with("/reconcile") => {
+                    problems.note(
+                        at,
+                        "template",
+                        "{idempotency_key} is not known here: it exists once the action is opened",
+                    );
+                }
+                Hole::Ref if !at.starts_with("/preview") => {
+                    problems.note(at, "template", "{ref} is another one at each attempt, so it cannot be used here");
+                }
+                Hole::Tenant | Hole::User | Hole::IdempotencyKey | Hole::Ref => {}
+            }
+        }
+    }
+}
+
+/// Whether a placeholder may stand for nothing.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Absence {
+    Fine,
+    Never,
+}
+
+fn check_name(name: &str, top: &mut Fields<'_>, problems: &mut Problems) {
+    let fits = (1..=128).contains(&name.len())
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-'));
+    if !fits {
+        problems.note("/name", "pattern", "a tool's name is 1 to 128 of the characters A-Z a-z 0-9 _ . -");
+    }
+    if let Some(said) = top.text("name", problems)
+        && said != name
+    {
+        problems.note("/name", "const", "the name of a tool is the name of its file");
+    }
+}
+
+fn read_access(top: &mut Fields<'_>, given: bool, problems: &mut Problems) -> Access {
+    if !given {
+        problems.note("/effect", "required", "`effect` is missing: say \"read\" or \"write\"");
+    }
+    top.word("effect", &[("read", Access::Read), ("write", Access::Write)], Access::Write, problems)
+}
+
+fn check_tags(tags: &[String], problems: &mut Problems) {
+    for (index, tag) in tags.iter().enumerate() {
+        let fits = !tag.is_empty() && tag.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-'));
+        if !fits {
+            problems.note(format!("/tags/{index}"), "pattern", "a tag is made of A-Z a-z 0-9 _ -");
+        }
+    }
+}
+
+fn read_input(top: &mut Fields<'_>, allowed: &[String], problems: &mut Problems) -> Option<Schema> {
+    if top.raw("input").is_none() {
+        problems.hinted("/input", "required", "`input` is missing", Some("input = { properties = {} }".into()));
+        return None;
+    }
+    let input = read_schema(top, "input", Schema::input, problems)?;
+    for member in input.members() {
+        if IDENTITY_MEMBERS.contains(&member.as_str()) && !allowed.contains(&member) {
+            problems.hinted(
+                format!("/input/properties/{member}"),
+                "identity_member",
+                "an argument of this name says who is asking, and that comes from the session alone",
+                Some("remove it, or list it in allow_identity_members if it means something else".into()),
+            );
+        }
+    }
+    Some(input)
+}
+
+fn read_schema(
+    top: &mut Fields<'_>,
+    key: &'static str,
+    compile: impl Fn(&Value) -> Result<Schema, Vec<SchemaFault>>,
+    problems: &mut Problems,
+) -> Option<Schema> {
+    match compile(top.raw(key)?) {
+        Ok(schema) => Some(schema),
+        Err(faults) => {
+            for fault in faults {
+                problems.hinted(format!("/{key}{}", fault.at), "schema", fault.message, fault.hint);
+            }
+            None
+        }
+    }
+}
+
+fn read_approval(top: &mut Fields<'_>, problems: &mut Problems) -> Option<ApprovalRule> {
+    let mut table = top.table("approval", problems)?;
+    let when = table.needed("when", problems).map(str::to_owned);
+    let role = table.needed("role", problems).map(str::to_owned);
+    let message = table.text("message", problems).map(str::to_owned);
+    table.end(problems);
+    Some(ApprovalRule { when: when?, approvers: Approvers::from(role?), message })
+}
+
+fn read_facts(top: &mut Fields<'_>, problems: &mut Problems) -> BTreeMap<String, Fact> {
+    let mut facts = BTreeMap::new();
+    let Some(table) = top.table("facts", problems) else { return facts };
+    for (name, value) in table.entries() {
+        let at = table.place(name);
+        let Value::Object(fields) = value else {
+            problems.note(at, "type", "expected a table");
+            continue;
+        };
+        let mut fields = Fields::of(fields, at);
+        let tool = fields.needed("tool", problems).map(str::to_owned);
+        let args = fields.templates("args", problems);
+        // Facts are looked up anew for each decision, which satisfies any age.
+        fields.span("max_age", Duration::ZERO, problems);
+        fields.end(problems);
+        if let Some(tool) = tool {
+            facts.insert(name.clone(), Fact { tool, args });
+        }
+    }
+    facts
+}
+
+fn read_resource(top: &mut Fields<'_>, facts: &BTreeMap<String, Fact>, problems: &mut Problems) -> Option<Resource> {
+    let mut table = top.table("resource", problems)?;
+    let kind = table.needed("type", problems).map(str::to_owned);
+    let id = table.needed("id", problems).is_some().then(|| table.template("id", problems)).flatten();
+    let fact = table.needed("fact", problems).map(str::to_owned);
+    let tenant = table.needed("tenant", problems).map(str::to_owned);
+    if let Some(fact) = &fact
+        && !facts.contains_key(fact)
+    {
+        problems.note(table.place("fact"), "template", format!("there is no [facts.{fact}]"));
+    }
+    if let Some(tenant) = &tenant {
+        check_pointer(tenant, &table.place("tenant"), problems);
+    }
+    table.end(problems);
+    Some(Resource { kind: kind?, id: id?, fact: fact?, tenant: tenant? })
+}
+
+fn read_once(top: &mut Fields<'_>, problems: &mut Problems) -> Once {
+    let scopes = [("run", OnceScope::Run), ("user", OnceScope::User), ("tenant", OnceScope::Tenant)];
+    let repeats = [("never", Repeat::Never), ("after_other", Repeat::AfterOther), ("free", Repeat::Free)];
+    let Some(mut table) = top.table("once", problems) else {
+        return Once { key: None, scope: OnceScope::User, repeat: Repeat::Never, retain: RETAIN, caller: false };
+    };
+    let once = Once {
+        key: table.key("key", problems),
+        scope: table.word("scope", &scopes, OnceScope::User, problems),
+        repeat: table.word("repeat", &repeats, Repeat::Never, problems),
+        retain: table.span("retain", RETAIN, problems),
+        caller: table.flag("caller", problems),
+    };
+    table.end(problems);
+    once
+}
+
+fn read_lane(top: &mut Fields<'_>, problems: &mut Problems) -> Option<Vec<Template>> {
+    let mut table = top.table("lane", problems)?;
+    let key = table.key("key", problems);
+    if key.is_none() {
+        problems.note(table.place("key"), "required", "`key` is missing");
+    }
+    table.end(problems);
+    key
+}
+
+fn read_reconcile(top: &mut Fields<'_>, problems: &mut Problems) -> Option<Reconcile> {
+    let mut table = top.table("reconcile", problems)?;
+    let tool = table.needed("tool", problems).map(str::to_owned);
+    let args = table.templates("args", problems);
+    let done = table.needed("done", problems).map(str::to_owned);
+    let result = table.text("result", problems).unwrap_or_default().to_owned();
+    let absent_after = table.span("absent_after", ABSENT_AFTER, problems);
+    if let Some(done) = &done {
+        check_pointer(done, &table.place("done"), problems);
+    }
+    if !result.is_empty() {
+        check_pointer(&result, &table.place("result"), problems);
+    }
+    table.end(problems);
+    Some(Reconcile { tool: tool?, args, done: done?, result, absent_after })
+}
+
+fn read_retry(top: &mut Fields<'_>, problems: &mut Problems) -> Retry {
+    let Some(mut table) = top.table("retry", problems) else {
+        return Retry { attempts: 1, on: Vec::new() };
+    };
+    let attempts = table.count("attempts", 3, problems);
+    if attempts > 10 {
+        problems.note(table.place("attempts"), "maximum", "at most 10 attempts");
+    }
+    let mut on = table.texts("on", problems);
+    if on.is_empty() {
+        on = ["connect", "429", "503"].map(str::to_owned).to_vec();
+    }
+    table.end(problems);
+    Retry { attempts, on }
+}
+
+fn read_errors(top: &mut Fields<'_>, problems: &mut Problems) -> BTreeMap<String, MappedError> {
+    let mut errors = BTreeMap::new();
+    let Some(table) = top.table("errors", problems) else { return errors };
+    for (signal, value) in table.entries() {
+        let at = table.place(signal);
+        let Value::Object(fields) = value else {
+            problems.note(at, "type", "expected a table");
+            continue;
+        };
+        let mut fields = Fields::of(fields, at);
+        let code = fields.needed("code", problems).map(str::to_owned);
+        let message = fields.needed("message", problems).map(str::to_owned);
+        let effects = [("none", Some(Effect::None)), ("done", Some(Effect::Done)), ("unknown", Some(Effect::Unknown))];
+        let effect = fields.word("effect", &effects, None, problems);
+        let instead = fields.text("instead", problems).map(str::to_owned);
+        fields.end(problems);
+        if let (Some(code), Some(message)) = (code, message) {
+            errors.insert(signal.clone(), MappedError { code, message, effect, instead });
+        }
+    }
+    errors
+}
+
+fn check_pointer(pointer: &str, at: &str, problems: &mut Problems) {
+    if !pointer.starts_with('/') {
+        problems.note(at, "format", "expected a JSON pointer such as /refund_id");
+    }
+}

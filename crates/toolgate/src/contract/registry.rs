@@ -1,0 +1,199 @@
+//! All tools of a gate, and what their contracts say of each other.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use super::{Access, Contract, Fact, Tool};
+use crate::backend::Backend;
+use crate::fields::{Problems, nearest};
+use crate::schema::Problem;
+use crate::template::{Hole, Template};
+
+/// A tool that may be called: its contract holds by itself and beside the others.
+pub(crate) struct Registered {
+    pub(crate) contract: Contract,
+    pub(crate) backend: Arc<dyn Backend>,
+}
+
+/// All tools of a gate, by name. A name is looked up here and nowhere else.
+pub(crate) struct Registry {
+    tools: BTreeMap<String, Arc<Registered>>,
+}
+
+/// One problem of one contract.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolFault {
+    /// The name of the tool.
+    pub tool: String,
+    /// What is wrong, with its place as a JSON pointer.
+    pub problem: Problem,
+}
+
+impl fmt::Debug for Registered {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Registered").field("name", &self.contract.name).finish_non_exhaustive()
+    }
+}
+
+impl Registry {
+    /// Parses every contract and checks it beside the others; tells every problem at once.
+    pub(crate) fn build(tools: Vec<Tool>) -> Result<Self, Vec<ToolFault>> {
+        let mut faults = Vec::new();
+        let mut registered: BTreeMap<String, Arc<Registered>> = BTreeMap::new();
+        for Tool { name, keys, backend } in tools {
+            let mut problems = Problems::default();
+            match Contract::parse(&name, &keys.into()) {
+                Ok(contract) => {
+                    problems.0.extend(backend.check(&contract));
+                    let known = Arc::new(Registered { contract, backend });
+                    if registered.insert(name.clone(), known).is_some() {
+                        problems.note("/name", "unique", "two tools have this name");
+                    }
+                }
+                Err(wrong) => problems.0.extend(wrong),
+            }
+            faults.extend(problems.0.into_iter().map(|problem| ToolFault { tool: name.clone(), problem }));
+        }
+        let registry = Self { tools: registered };
+        for tool in registry.tools.values() {
+            let mut problems = Problems::default();
+            registry.check(&tool.contract, &mut problems);
+            let name = &tool.contract.name;
+            faults.extend(problems.0.into_iter().map(|problem| ToolFault { tool: name.clone(), problem }));
+        }
+        if faults.is_empty() { Ok(registry) } else { Err(faults) }
+    }
+
+    pub(crate) fn get(&self, name: &str) -> Option<&Arc<Registered>> {
+        self.tools.get(name)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Registered> {
+        self.tools.values().map(|tool| &**tool)
+    }
+
+    /// What one contract says of other tools.
+    fn check(&self, contract: &Contract, problems: &mut Problems) {
+        for (name, fact) in &contract.facts {
+            let at = format!("/facts/{name}");
+            let Some(tool) = self.lookup_tool(&fact.tool, &at, problems) else { continue };
+            check_arguments(tool, &fact.args, &at, problems);
+            if tool.output.is_none() {
+                let message = format!("`{}` has no output schema, so nothing can be known of its answer", fact.tool);
+                problems.note(format!("{at}/tool"), "output", message);
+            }
+        }
+        if let Some(resource) = &contract.resource
+            && let Some(output) = self.fact_output(contract, &resource.fact)
+            && output.locate(&resource.tenant).is_empty()
+        {
+            let message = format!("the fact `{}` has no such member", resource.fact);
+            problems.hinted("/resource/tenant", "template", message, Some(known(&output.members())));
+        }
+        if let Some(resource) = &contract.resource {
+            self.check_required_arguments(contract, &resource.fact, problems);
+        }
+        if let Some(reconcile) = &contract.reconcile
+            && let Some(tool) = self.lookup_tool(&reconcile.tool, "/reconcile", problems)
+        {
+            check_arguments(tool, &reconcile.args, "/reconcile", problems);
+            for (key, pointer) in [("done", &reconcile.done), ("result", &reconcile.result)] {
+                let unknown = tool.output.as_ref().is_some_and(|o| !pointer.is_empty() && o.locate(pointer).is_empty());
+                if unknown {
+                    let message = format!("the answer of `{}` has no such member", reconcile.tool);
+                    problems.note(format!("/reconcile/{key}"), "template", message);
+                }
+            }
+        }
+        for (signal, error) in &contract.errors {
+            if let Some(instead) = &error.instead
+                && !self.tools.contains_key(instead)
+            {
+                let hint = nearest(instead, self.tools.keys().map(String::as_str));
+                problems.hinted(format!("/errors/{signal}/instead"), "tool", "there is no such tool", hint);
+            }
+        }
+        let seen_by_people = contract.preview.iter().map(|template| ("/preview", template));
+        for (at, template) in seen_by_people {
+            self.check_fact_holes(contract, template, at, problems);
+        }
+    }
+
+    /// The read tool that a fact or a reconciliation names. Anything but a read would act before it is decided.
+    fn lookup_tool(&self, name: &str, at: &str, problems: &mut Problems) -> Option<&Contract> {
+        let Some(tool) = self.tools.get(name) else {
+            let hint = nearest(name, self.tools.keys().map(String::as_str));
+            problems.hinted(format!("{at}/tool"), "tool", "there is no such tool", hint);
+            return None;
+        };
+        if tool.contract.access == Access::Write {
+            problems.note(
+                format!("{at}/tool"),
+                "tool",
+                "this tool acts; only a tool with effect = \"read\" can look up",
+            );
+            return None;
+        }
+        Some(&tool.contract)
+    }
+
+    fn fact_output(&self, contract: &Contract, fact: &str) -> Option<&crate::schema::Schema> {
+        let fact: &Fact = contract.facts.get(fact)?;
+        self.tools.get(&fact.tool)?.contract.output.as_ref()
+    }
+
+    /// A resource that cannot be looked up would be one that cannot be checked.
+    fn check_required_arguments(&self, contract: &Contract, fact_name: &str, problems: &mut Problems) {
+        let Some(fact) = contract.facts.get(fact_name) else { return };
+        let Some(tool) = self.tools.get(&fact.tool) else { return };
+        for (arg, template) in &fact.args {
+            let needed = tool.contract.input.required(&format!("/{arg}"));
+            let may_be_absent = template
+                .holes()
+                .any(|hole| matches!(hole, Hole::Argument(pointer) if !contract.input.required(pointer)));
+            if needed && may_be_absent {
+                let message = "the look-up needs this argument, and the call may leave it out";
+                problems.note(format!("/facts/{fact_name}/args/{arg}"), "template", message);
+            }
+        }
+    }
+
+    fn check_fact_holes(&self, contract: &Contract, template: &Template, at: &str, problems: &mut Problems) {
+        for hole in template.holes() {
+            if let Hole::Fact { name, at: pointer } = hole
+                && let Some(output) = self.fact_output(contract, name)
+                && !pointer.is_empty()
+                && output.locate(pointer).is_empty()
+            {
+                problems.hinted(
+                    at,
+                    "template",
+                    format!("the fact `{name}` has no member `{pointer}`"),
+                    Some(known(&output.members())),
+                );
+            }
+        }
+    }
+}
+
+/// The arguments of a look-up fit the tool that is asked: all that it needs and nothing that it does not know.
+fn check_arguments(tool: &Contract, args: &BTreeMap<String, Template>, at: &str, problems: &mut Problems) {
+    let members = tool.input.members();
+    for arg in args.keys() {
+        if !members.contains(arg) {
+            let message = format!("`{}` has no such argument", tool.name);
+            problems.hinted(format!("{at}/args/{arg}"), "unknown_key", message, Some(known(&members)));
+        }
+    }
+    for member in &members {
+        if tool.input.required(&format!("/{member}")) && !args.contains_key(member) {
+            let message = format!("`{}` needs the argument `{member}`", tool.name);
+            problems.note(format!("{at}/args"), "required", message);
+        }
+    }
+}
+
+fn known(members: &[String]) -> String {
+    format!("known: {}", members.join(", "))
+}

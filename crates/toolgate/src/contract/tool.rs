@@ -1,0 +1,121 @@
+//! A tool as it is given to a gate: a name, the keys of its contract, and how it runs.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use schemars::{JsonSchema, SchemaGenerator};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
+
+use crate::backend::{Backend, Context, Function, ToolError};
+
+/// A tool to declare to a gate.
+pub struct Tool {
+    pub(super) name: String,
+    pub(super) keys: Map<String, Value>,
+    pub(super) backend: Arc<dyn Backend>,
+}
+
+impl Tool {
+    /// A tool from the keys of its contract (as in a contract file, as JSON) and what runs it.
+    pub fn new(name: impl Into<String>, keys: Map<String, Value>, backend: Arc<dyn Backend>) -> Self {
+        Self { name: name.into(), keys, backend }
+    }
+
+    /// A tool that only looks: the schemas and the description come from the types of the function.
+    pub fn read<A, R, F, Fut>(name: impl Into<String>, function: F) -> Self
+    where
+        A: DeserializeOwned + JsonSchema,
+        R: Serialize + JsonSchema,
+        F: Fn(A, &Context) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<R, ToolError>> + Send + 'static,
+    {
+        Self::typed::<A, R>(name, "read", Function::new(function))
+    }
+
+    /// A tool that acts: at most once for equal arguments of one user, unless [`keys`](Self::keys) say otherwise.
+    pub fn write<A, R, F, Fut>(name: impl Into<String>, function: F) -> Self
+    where
+        A: DeserializeOwned + JsonSchema,
+        R: Serialize + JsonSchema,
+        F: Fn(A, &Context) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<R, ToolError>> + Send + 'static,
+    {
+        Self::typed::<A, R>(name, "write", Function::new(function))
+    }
+
+    fn typed<A: JsonSchema, R: JsonSchema>(name: impl Into<String>, effect: &str, function: Function) -> Self {
+        let input = schema_of::<A>();
+        let description = input.get("description").cloned().unwrap_or_else(|| Value::from(""));
+        let keys = Map::from_iter([
+            ("description".to_owned(), description),
+            ("effect".to_owned(), json!(effect)),
+            ("input".to_owned(), input),
+            ("output".to_owned(), schema_of::<R>()),
+        ]);
+        Self { name: name.into(), keys, backend: Arc::new(function) }
+    }
+
+    /// What the tool does and when to use it; the doc comment of the arguments' type if not set.
+    #[must_use]
+    pub fn description(self, text: impl Into<String>) -> Self {
+        self.key("description", Value::String(text.into()))
+    }
+
+    /// How long a call may take; ten seconds if not set.
+    #[must_use]
+    pub fn deadline(self, span: Duration) -> Self {
+        self.key("deadline", Value::String(format!("{}ms", span.as_millis())))
+    }
+
+    /// Tries a call again, up to `attempts` in all, where a failure is known to have had no effect.
+    #[must_use]
+    pub fn attempts(self, attempts: u32) -> Self {
+        self.key("retry", json!({ "attempts": attempts }))
+    }
+
+    /// Sets one key of the contract, as in a contract file: `once`, `lane`, `resource`, `errors`, ...
+    #[must_use]
+    pub fn key(mut self, key: impl Into<String>, value: Value) -> Self {
+        self.keys.insert(key.into(), value);
+        self
+    }
+}
+
+impl fmt::Debug for Tool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tool").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// The JSON Schema of a type, in the vocabulary of contracts.
+fn schema_of<T: JsonSchema>() -> Value {
+    let mut schema = Value::from(SchemaGenerator::default().into_root_schema_for::<T>());
+    if let Value::Object(root) = &mut schema {
+        root.remove("$schema");
+        root.remove("title");
+    }
+    drop_number_formats(&mut schema);
+    schema
+}
+
+/// schemars names the Rust type of a number as its `format` (`int64`, `double`), which JSON Schema does not know; the
+/// bounds that matter stand beside it.
+fn drop_number_formats(schema: &mut Value) {
+    match schema {
+        Value::Object(node) => {
+            let numeric = node.get("type").is_some_and(|kind| {
+                let is_number = |word: &Value| matches!(word.as_str(), Some("integer" | "number"));
+                is_number(kind) || kind.as_array().is_some_and(|words| words.iter().any(is_number))
+            });
+            if numeric && node.get("format").is_some_and(Value::is_string) {
+                node.remove("format");
+            }
+            node.values_mut().for_each(drop_number_formats);
+        }
+        Value::Array(items) => items.iter_mut().for_each(drop_number_formats),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}

@@ -1,0 +1,256 @@
+//! Templates: where the values of a call, its session and its facts are put into what the gate sends or shows.
+//!
+//! `{member}` or `{/json/pointer}` of the arguments, `{session.tenant}`, `{session.user}`, `{fact.NAME/pointer}`,
+//! `{idempotency_key}`, `{ref}`; `{{` and `}}` stand for the braces themselves. Where a template is one placeholder and
+//! nothing else, it keeps the type of its value.
+
+use serde_json::{Map, Value};
+
+use crate::json::canonical;
+use crate::session::Session;
+
+/// A parsed template.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Template {
+    source: String,
+    parts: Vec<Part>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Part {
+    Text(String),
+    Hole(Hole),
+}
+
+/// What a placeholder names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Hole {
+    /// A place in the arguments, as a JSON pointer.
+    Argument(String),
+    /// The tenant of the session.
+    Tenant,
+    /// The subject of the session's principal.
+    User,
+    /// A place in a fact.
+    Fact {
+        /// The name of the fact.
+        name: String,
+        /// The place in it, as a JSON pointer.
+        at: String,
+    },
+    /// The key of the action that backends see.
+    IdempotencyKey,
+    /// The name of the attempt.
+    Ref,
+}
+
+/// What the placeholders of one call stand for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Scope<'a> {
+    pub(crate) arguments: &'a Map<String, Value>,
+    pub(crate) session: &'a Session,
+    pub(crate) facts: Option<&'a Map<String, Value>>,
+    pub(crate) idempotency_key: Option<&'a str>,
+    pub(crate) reference: Option<&'a str>,
+}
+
+impl Template {
+    /// Parses a template; the error says what is wrong with it.
+    pub(crate) fn parse(source: &str) -> Result<Self, String> {
+        let mut parts = Vec::new();
+        let mut text = String::new();
+        let mut chars = source.chars().peekable();
+        while let Some(next) = chars.next() {
+            match next {
+                '{' | '}' if chars.peek() == Some(&next) => {
+                    chars.next();
+                    text.push(next);
+                }
+                '{' => {
+                    let name: String = chars.by_ref().take_while(|c| *c != '}').collect();
+                    if !text.is_empty() {
+                        parts.push(Part::Text(std::mem::take(&mut text)));
+                    }
+                    parts.push(Part::Hole(Hole::parse(&name)?));
+                }
+                '}' => return Err("a `}` without a `{` before it; write `}}` for the brace itself".into()),
+                other => text.push(other),
+            }
+        }
+        if !text.is_empty() {
+            parts.push(Part::Text(text));
+        }
+        Ok(Self { source: source.to_owned(), parts })
+    }
+
+    /// The placeholders, in order.
+    pub(crate) fn holes(&self) -> impl Iterator<Item = &Hole> {
+        self.parts.iter().filter_map(|part| match part {
+            Part::Hole(hole) => Some(hole),
+            Part::Text(_) => None,
+        })
+    }
+
+    /// The text that was parsed.
+    pub(crate) fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// Whether this is one placeholder and nothing else.
+    pub(crate) fn is_bare(&self) -> bool {
+        matches!(self.parts.as_slice(), [Part::Hole(_)])
+    }
+
+    /// The value: typed for a bare placeholder (absent and null alike are `None`), text otherwise.
+    pub(crate) fn value(&self, scope: Scope<'_>) -> Option<Value> {
+        match self.parts.as_slice() {
+            [Part::Hole(hole)] => hole.value(scope),
+            _ => self.parts.iter().map(|part| part.text(scope)).collect::<Option<String>>().map(Value::String),
+        }
+    }
+
+    /// The text for people: an absent value shows as `(none)`, strings are bounded, control characters are made visible.
+    pub(crate) fn preview(&self, scope: Scope<'_>) -> String {
+        let shown = |part: &Part| match part {
+            Part::Text(text) => text.clone(),
+            Part::Hole(hole) => match hole.value(scope) {
+                None => "(none)".to_owned(),
+                Some(value) => visible(&plain(&value)),
+            },
+        };
+        self.parts.iter().map(shown).collect()
+    }
+}
+
+impl Part {
+    fn text(&self, scope: Scope<'_>) -> Option<String> {
+        match self {
+            Self::Text(text) => Some(text.clone()),
+            Self::Hole(hole) => hole.value(scope).map(|value| plain(&value)),
+        }
+    }
+}
+
+impl Hole {
+    fn parse(name: &str) -> Result<Self, String> {
+        let known = match name {
+            "session.tenant" => Self::Tenant,
+            "session.user" => Self::User,
+            "idempotency_key" => Self::IdempotencyKey,
+            "ref" => Self::Ref,
+            _ => match name.strip_prefix("fact.") {
+                Some(place) => {
+                    let (name, at) = match place.find('/') {
+                        Some(slash) => place.split_at(slash),
+                        None => (place, ""),
+                    };
+                    Self::Fact { name: name.to_owned(), at: at.to_owned() }
+                }
+                None if name.starts_with('/') => Self::Argument(name.to_owned()),
+                None if is_member(name) => Self::Argument(format!("/{name}")),
+                None => {
+                    return Err(format!(
+                        "`{{{name}}}` names nothing; write {{member}}, {{/json/pointer}}, {{session.tenant}}, \
+                         {{session.user}}, {{fact.NAME/pointer}}, {{idempotency_key}} or {{ref}}"
+                    ));
+                }
+            },
+        };
+        Ok(known)
+    }
+
+    fn value(&self, scope: Scope<'_>) -> Option<Value> {
+        let found = match self {
+            Self::Argument(at) => at_pointer(scope.arguments, at).cloned(),
+            Self::Tenant => Some(Value::from(scope.session.tenant())),
+            Self::User => Some(Value::from(scope.session.principal().subject.as_str())),
+            Self::Fact { name, at } => scope.facts?.get(name)?.pointer(at).cloned(),
+            Self::IdempotencyKey => scope.idempotency_key.map(Value::from),
+            Self::Ref => scope.reference.map(Value::from),
+        };
+        found.filter(|value| !value.is_null())
+    }
+}
+
+/// The value at a JSON pointer (RFC 6901) into an object that is not wrapped as a value.
+pub(crate) fn at_pointer<'a>(map: &'a Map<String, Value>, pointer: &str) -> Option<&'a Value> {
+    let path = pointer.strip_prefix('/')?;
+    let (first, rest) = match path.find('/') {
+        Some(slash) => path.split_at(slash),
+        None => (path, ""),
+    };
+    map.get(&first.replace("~1", "/").replace("~0", "~"))?.pointer(rest)
+}
+
+fn is_member(name: &str) -> bool {
+    !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '-')
+}
+
+/// A string as it is, anything else as its canonical JSON text.
+fn plain(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        other => canonical(other),
+    }
+}
+
+/// At most 200 characters, with what cannot be seen made visible.
+fn visible(text: &str) -> String {
+    const BOUND: usize = 200;
+    let Value::String(inert) = crate::schema::inert(Value::from(text)) else { return String::new() };
+    let mut shown: String = inert.chars().take(BOUND).map(|c| if c.is_control() { ' ' } else { c }).collect();
+    if inert.chars().count() > BOUND {
+        shown.push('…');
+    }
+    shown
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test may panic")]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::session::Principal;
+
+    fn with<T>(arguments: Value, use_it: impl FnOnce(Scope<'_>) -> T) -> T {
+        let session = Session::new(Principal::new("local", "alice"), "acme");
+        let facts = json!({"order": {"left": {"cents": 2000}}});
+        use_it(Scope {
+            arguments: arguments.as_object().unwrap(),
+            session: &session,
+            facts: facts.as_object(),
+            idempotency_key: Some("k"),
+            reference: None,
+        })
+    }
+
+    #[test]
+    fn a_bare_placeholder_keeps_the_type_of_its_value() {
+        let template = Template::parse("{amount}").unwrap();
+        assert_eq!(with(json!({"amount": 5}), |scope| template.value(scope)), Some(json!(5)));
+        assert_eq!(with(json!({"amount": null}), |scope| template.value(scope)), None);
+        assert_eq!(with(json!({}), |scope| template.value(scope)), None);
+    }
+
+    #[test]
+    fn a_text_with_placeholders_is_text() {
+        let template = Template::parse("{session.tenant}/{{{/a/0}}} {fact.order/left/cents}").unwrap();
+        assert_eq!(with(json!({"a": ["x"]}), |scope| template.value(scope)), Some(json!("acme/{x} 2000")));
+    }
+
+    #[test]
+    fn a_preview_shows_what_is_absent_and_what_cannot_be_seen() {
+        let template = Template::parse("pay {amount} to {name}").unwrap();
+        let shown = with(json!({"name": "a\u{202e}b\n"}), |scope| template.preview(scope));
+        assert!(shown.starts_with("pay (none) to a"), "{shown}");
+        assert!(!shown.contains('\u{202e}') && !shown.contains('\n'));
+    }
+
+    #[test]
+    fn a_placeholder_that_names_nothing_is_a_fault() {
+        for wrong in ["{}", "{a b}", "{session.role}", "}"] {
+            assert!(Template::parse(wrong).is_err(), "{wrong}");
+        }
+    }
+}
