@@ -1,0 +1,353 @@
+//! From texts to rules, or to every fault that the texts have.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use cedar_policy::{
+    ActionConstraint, Effect, Policy, PolicyId, PolicySet, PrincipalConstraint, ResourceConstraint, ValidationMode,
+    Validator,
+};
+
+use super::explain::{self, Finding, Kind};
+use super::fault::{PolicyFault, suggest};
+use super::mentions::{Mentions, Path};
+use super::message::Message;
+use super::schema::{Generated, Vocabulary};
+use super::shape::Found;
+use super::source::Source;
+use super::text::{Statement, statements};
+use crate::approval::Approvers;
+use crate::refusal::Fix;
+
+const ANNOTATIONS: [&str; 4] = ["id", "message", "fix", "approvers"];
+
+/// One policy, ready to be sliced.
+#[derive(Debug)]
+pub(super) struct Rule {
+    pub(super) id: String,
+    /// The policy, under the id of the rule.
+    pub(super) policy: Policy,
+    /// The policy as it was written, annotations and all.
+    pub(super) text: String,
+    pub(super) effect: Effect,
+    /// Whether it has a `when` or `unless`.
+    pub(super) conditional: bool,
+    pub(super) principal: PrincipalConstraint,
+    pub(super) resource: ResourceConstraint,
+    /// What it tells the caller. A forbid without a message is silent.
+    pub(super) message: Option<Message>,
+    pub(super) fix: Fix,
+    /// INVARIANT (consent has a giver): a policy names `context.approved` if and only if it is a forbid with approvers,
+    /// so what `approved` changes between two evaluations has somebody to ask.
+    pub(super) approvers: Option<Approvers>,
+    pub(super) paths: Vec<Path>,
+    /// The places of the tools that it speaks of.
+    pub(super) tools: Vec<usize>,
+}
+
+/// The rules of `sources` over `vocabulary`, each valid under the schema.
+pub(super) fn load(
+    sources: &[Source<'_>],
+    vocabulary: &Vocabulary<'_>,
+    generated: Option<&Generated>,
+) -> Result<Vec<Rule>, Vec<PolicyFault>> {
+    let mut loader = Loader { vocabulary, faults: Vec::new() };
+    let mut drafts = Vec::new();
+    for source in sources {
+        for (n, statement) in statements(&source.text).into_iter().enumerate() {
+            drafts.extend(loader.draft(source, statement, n + 1));
+        }
+    }
+    loader.check_ids(&drafts);
+    for draft in &mut drafts {
+        loader.check_members(draft);
+        loader.check_message(draft);
+    }
+    if let Some(generated) = generated {
+        loader.validate(generated, &drafts);
+    }
+    if loader.faults.is_empty() { Ok(drafts.into_iter().map(|draft| draft.rule).collect()) } else { Err(loader.faults) }
+}
+
+/// A policy that is being checked.
+struct Draft<'s> {
+    source: &'s Source<'s>,
+    statement: Statement<'s>,
+    rule: Rule,
+    /// Where members that no tool has are named; the validator would name them again.
+    unknown_members: HashSet<usize>,
+}
+
+struct Loader<'a> {
+    vocabulary: &'a Vocabulary<'a>,
+    faults: Vec<PolicyFault>,
+}
+
+impl Loader<'_> {
+    fn draft<'s>(&mut self, source: &'s Source<'s>, statement: Statement<'s>, n: usize) -> Option<Draft<'s>> {
+        let policy = match parse(&statement) {
+            Ok(policy) => policy,
+            Err(findings) => {
+                for Finding { at, message, hint, .. } in findings {
+                    self.faults.push(source.fault(statement.start + at.start, &message, hint));
+                }
+                return None;
+            }
+        };
+        let Ok(tree) = policy.to_pst() else {
+            self.faults.push(source.fault(statement.start, "the policy cannot be understood", None));
+            return None;
+        };
+        let mentions = Mentions::of(tree.body().clauses());
+        let notes = self.annotations(source, &statement, &policy, &mentions);
+        let id = notes.id.unwrap_or_else(|| format!("{}.{n}", source.stem()));
+        let tools = self.scope(source, &statement, &policy);
+        let rule = Rule {
+            policy: policy.new_id(PolicyId::new(&id)),
+            id,
+            text: statement.text.to_owned(),
+            effect: policy.effect(),
+            conditional: policy.has_non_scope_constraint(),
+            principal: policy.principal_constraint(),
+            resource: policy.resource_constraint(),
+            message: notes.message,
+            fix: notes.fix.unwrap_or(Fix::User),
+            approvers: notes.approvers,
+            paths: mentions.paths,
+            tools,
+        };
+        Some(Draft { source, statement, rule, unknown_members: HashSet::new() })
+    }
+
+    /// The places of the tools that the policy speaks of. Unknown actions are left to the validator.
+    fn scope(&mut self, source: &Source<'_>, statement: &Statement<'_>, policy: &Policy) -> Vec<usize> {
+        let mut places = match policy.action_constraint() {
+            ActionConstraint::Any => (0..self.vocabulary.tools.len()).collect(),
+            ActionConstraint::Eq(action) => {
+                if self.vocabulary.is_group(&action) {
+                    let name = action.id().unescaped();
+                    let hint = Some(format!("write `action in Action::\"{name}\"`"));
+                    let message = format!("`{name}` is a group of actions, and no call is equal to it");
+                    self.faults.push(source.fault(statement.literal(name), &message, hint));
+                }
+                self.vocabulary.place(&action).into_iter().collect()
+            }
+            ActionConstraint::In(actions) => {
+                actions.iter().filter_map(|action| self.vocabulary.members(action)).flatten().collect::<Vec<_>>()
+            }
+        };
+        places.sort_unstable();
+        places.dedup();
+        places
+    }
+
+    fn check_ids(&mut self, drafts: &[Draft<'_>]) {
+        let mut seen: BTreeMap<&str, &Draft<'_>> = BTreeMap::new();
+        for draft in drafts {
+            let Some(first) = seen.insert(&draft.rule.id, draft) else { continue };
+            let at = draft.statement.annotation("id");
+            let message = format!("another policy has the id `{}`", draft.rule.id);
+            let hint = Some(format!("the other one stands in {}", first.source.place_in_words(first.statement.start)));
+            self.faults.push(draft.source.fault(at, &message, hint));
+        }
+    }
+
+    /// Names of members that no tool in scope has. The validator would pass over them behind a `has`, and the policy
+    /// would never apply.
+    fn check_members(&mut self, draft: &mut Draft<'_>) {
+        for path in &draft.rule.paths {
+            let mut missing: Option<(usize, Vec<&str>)> = None;
+            let mut found = false;
+            let mut hidden = None;
+            for tool in draft.rule.tools.iter().filter_map(|place| self.vocabulary.tools.get(*place)) {
+                match tool.context.find(&path.members) {
+                    Found::Here | Found::Beside => found = true,
+                    Found::Hidden(depth, why) => hidden = hidden.or(Some((depth, why, tool.name))),
+                    Found::Missing(depth, known) => match &mut missing {
+                        Some((deepest, names)) if *deepest == depth => names.extend(known),
+                        Some((deepest, _)) if *deepest > depth => {}
+                        _ => missing = Some((depth, known)),
+                    },
+                }
+            }
+            let (depth, message, hint) = match (hidden, missing) {
+                // One tool of the scope is enough: there, the policy would never apply whatever is sent.
+                (Some((depth, why, tool)), _) => (
+                    depth,
+                    format!(
+                        "{} of {tool} cannot be used in policies, because {}",
+                        spelled(&path.members, depth),
+                        why.why()
+                    ),
+                    Some("give it one type in the contract, or narrow the action".to_owned()),
+                ),
+                (None, Some((depth, known))) if !found => {
+                    let name = path.members.get(depth).map_or("", String::as_str);
+                    (depth, format!("{} does not exist", spelled(&path.members, depth)), suggest(name, known))
+                }
+                _ => continue,
+            };
+            let parent =
+                depth.checked_sub(1).and_then(|depth| path.members.get(depth)).map_or("context", String::as_str);
+            let at = path.members.get(depth).map_or(draft.statement.start, |name| draft.statement.member(parent, name));
+            draft.unknown_members.insert(at);
+            self.faults.push(draft.source.fault(at, &message, hint));
+        }
+    }
+
+    fn check_message(&mut self, draft: &Draft<'_>) {
+        let Some(message) = &draft.rule.message else { return };
+        let tools = draft.rule.tools.iter().filter_map(|place| self.vocabulary.tools.get(*place));
+        // A policy for many tools has one fault and not many.
+        if let Some(wrong) = tools.into_iter().find_map(|tool| message.check(tool).err()) {
+            let at = draft.statement.annotation("message");
+            self.faults.push(draft.source.fault(at, &format!("@message: {wrong}"), None));
+        }
+    }
+
+    fn validate(&mut self, generated: &Generated, drafts: &[Draft<'_>]) {
+        // The rules' own ids may not be unique yet.
+        let numbered = drafts.iter().enumerate().map(|(n, draft)| (n.to_string(), draft));
+        let by_number: HashMap<String, &Draft<'_>> = numbered.collect();
+        let policies = by_number.iter().map(|(number, draft)| draft.rule.policy.new_id(PolicyId::new(number)));
+        let Ok(set) = PolicySet::from_policies(policies) else {
+            self.faults.push(PolicyFault::of_the_gate("the policies cannot be put together for validation"));
+            return;
+        };
+        let result = Validator::new(generated.schema.clone()).validate(&set, ValidationMode::Strict);
+        let text_of = |number: &str| by_number.get(number).map_or("", |draft| draft.statement.text);
+        let findings = explain::validation(&result, self.vocabulary, text_of);
+        let broken: HashSet<&str> =
+            findings.iter().filter(|(_, f)| f.kind != Kind::Idle).map(|(number, _)| number.as_str()).collect();
+        let mut idle: HashSet<&str> = HashSet::new();
+        for (number, finding) in &findings {
+            let Some(draft) = by_number.get(number) else { continue };
+            let start = draft.statement.start;
+            let within = start + finding.at.start..start + finding.at.end;
+            let told = match finding.kind {
+                Kind::Member => draft.unknown_members.iter().any(|at| within.contains(at)),
+                // What never applies because something in it is wrong, or because its group is empty today.
+                Kind::Idle => {
+                    broken.contains(number.as_str())
+                        || !draft.unknown_members.is_empty()
+                        || draft.rule.tools.is_empty()
+                        || !idle.insert(number)
+                }
+                Kind::Syntax | Kind::Type => false,
+            };
+            if !told {
+                self.faults.push(draft.source.fault(within.start, &finding.message, finding.hint.clone()));
+            }
+        }
+    }
+}
+
+/// What the annotations of a policy say.
+#[derive(Default)]
+struct Notes {
+    id: Option<String>,
+    message: Option<Message>,
+    fix: Option<Fix>,
+    approvers: Option<Approvers>,
+}
+
+impl Loader<'_> {
+    fn annotations(
+        &mut self,
+        source: &Source<'_>,
+        statement: &Statement<'_>,
+        policy: &Policy,
+        mentions: &Mentions,
+    ) -> Notes {
+        let mut notes = Notes::default();
+        let faults = &mut self.faults;
+        let mut wrong = |name: &str, message: &str, hint: Option<String>| {
+            faults.push(source.fault(statement.annotation(name), message, hint));
+        };
+        for (name, value) in policy.annotations() {
+            match name {
+                "id" if is_id(value) => notes.id = Some(value.to_owned()),
+                "id" => wrong(name, "@id is 1 to 128 letters, digits and `_ . : / -`", None),
+                "message" => match Message::parse(value) {
+                    Ok(message) => notes.message = Some(message),
+                    Err(flaw) => wrong(name, &format!("@message: {flaw}"), None),
+                },
+                "fix" => match value {
+                    "model" => notes.fix = Some(Fix::Model),
+                    "user" => notes.fix = Some(Fix::User),
+                    _ => wrong(name, "@fix is \"model\" or \"user\"", None),
+                },
+                "approvers" if value.trim().is_empty() => {
+                    wrong(name, "@approvers names nobody", Some("name a role, or \"self\"".to_owned()));
+                }
+                "approvers" => notes.approvers = Some(Approvers::from(value.to_owned())),
+                _ => wrong(name, &format!("there is no annotation @{name}"), suggest(name, ANNOTATIONS)),
+            }
+        }
+        let has = |name: &str| policy.annotation(name).is_some();
+        if policy.effect() == Effect::Permit {
+            for name in ["message", "fix", "approvers"] {
+                if has(name) {
+                    wrong(name, &format!("a permit has no @{name}; it belongs to a forbid"), None);
+                }
+            }
+        }
+        for name in ["message", "approvers"] {
+            if has(name) && !has("id") {
+                wrong(
+                    name,
+                    &format!("a policy with @{name} needs an @id"),
+                    Some("records and people name it by that".into()),
+                );
+            }
+        }
+        if has("fix") && !has("message") {
+            wrong("fix", "@fix says who can mend what @message tells, and there is no @message", None);
+        }
+        if has("approvers") && !mentions.approved() {
+            let hint = Some("end it with `unless { context.approved }`".to_owned());
+            wrong("approvers", "a policy with @approvers must yield to their consent", hint);
+        }
+        if mentions.approved() && !has("approvers") {
+            let at = statement.member("context", "approved");
+            let hint = Some("add @approvers(\"a role\") or @approvers(\"self\")".to_owned());
+            let message = "`context.approved` needs @approvers, which say whose consent it is";
+            self.faults.push(source.fault(at, message, hint));
+        }
+        if mentions.whole_context {
+            let hint = Some("write `context.input`, `context.facts`, ...".to_owned());
+            self.faults.push(source.fault(statement.start, "`context` can only be used by its members", hint));
+        }
+        notes
+    }
+}
+
+/// The one policy of a statement.
+fn parse(statement: &Statement<'_>) -> Result<Policy, Vec<Finding>> {
+    let one = |at: usize, message: &str, hint: Option<&str>| {
+        let at = at.saturating_sub(statement.start);
+        let (message, hint) = (message.to_owned(), hint.map(str::to_owned));
+        Err(vec![Finding { at: at..at, message, hint, kind: Kind::Syntax }])
+    };
+    if let Some(at) = statement.endless_string() {
+        return one(at, "this text has no end", Some("close it with `\"`"));
+    }
+    if let Some(at) = statement.second_policy() {
+        return one(at, "the policy before this one does not end", Some("end it with `;`"));
+    }
+    if !statement.closed {
+        return one(statement.end(), "the policy does not end", Some("end it with `;`"));
+    }
+    Policy::parse(None, statement.text).map_err(|errors| explain::syntax(statement.text, &errors))
+}
+
+fn is_id(text: &str) -> bool {
+    const LONGEST: usize = 128;
+    let fine = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b':' | b'/' | b'-');
+    (1..=LONGEST).contains(&text.len()) && text.bytes().all(fine)
+}
+
+/// `context.a.b`, up to the member at `depth`.
+fn spelled(members: &[String], depth: usize) -> String {
+    let shown = members.iter().take(depth + 1);
+    format!("`{}`", shown.fold("context".to_owned(), |path, name| path + "." + name))
+}
