@@ -1,0 +1,237 @@
+//! The record: every attempt leaves entries that are chained by hash, so that a change anywhere in the past shows.
+//!
+//! The chain gives tamper *evidence*: an edit, a removal or a swap inside it is found. A cut at the very end is seen
+//! only by whoever kept an earlier head of the chain.
+
+use std::fmt;
+
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use crate::call::Ref;
+use crate::clock::Millis;
+use crate::json::{Digest, canonical};
+use crate::ledger::{Store, StoreError};
+
+/// What a record tells of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Kind {
+    /// A write, or a read that uses an approval, is about to run; durable before it does.
+    Intent,
+    /// How a write ended.
+    Outcome,
+    /// A read that ran.
+    Read,
+    /// A call that was refused before anything ran.
+    Refusal,
+    /// A call whose stored reply was given again.
+    Replay,
+    /// A call that was only judged.
+    DryRun,
+    /// A call that waits for approval.
+    Proposal,
+    /// A person's answer to a pending approval.
+    Decision,
+    /// An action whose owner was lost, and is unknown since.
+    Lost,
+    /// What reconciling an unknown action found.
+    Reconciled,
+}
+
+/// One entry of the record, before it is chained.
+#[derive(Clone, Debug)]
+pub(crate) struct Record {
+    kind: Kind,
+    at: Millis,
+    reference: Ref,
+    body: Map<String, Value>,
+}
+
+/// One entry of the record, as it stands in the chain.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Sealed {
+    /// Its place, counted from 1 without a gap.
+    pub seq: u64,
+    /// The attempt that it tells of.
+    pub reference: String,
+    /// The hash of the entry before it; of the first one, the hash of nothing.
+    pub previous: Digest,
+    /// The hash of this entry: SHA-256 of the canonical `[seq, previous, body text]`.
+    pub hash: Digest,
+    /// The canonical JSON text of what is told.
+    pub body: String,
+}
+
+/// The end of a chain: what the next entry continues, and what a verifier should keep elsewhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Head {
+    /// The number of entries.
+    pub seq: u64,
+    /// The hash of the last one.
+    pub hash: Digest,
+}
+
+/// The first place where a chain does not hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Break {
+    /// The place where it shows.
+    pub seq: u64,
+    /// What is wrong there.
+    pub what: Flaw,
+}
+
+/// What can be wrong with a chain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flaw {
+    /// Entries before this one are missing.
+    Gap,
+    /// It does not continue the entry before it.
+    Unlinked,
+    /// Its text or its place is not the one that was sealed.
+    Altered,
+}
+
+impl Record {
+    pub(crate) fn new(kind: Kind, at: Millis, reference: Ref, body: Map<String, Value>) -> Self {
+        Self { kind, at, reference, body }
+    }
+
+    pub(crate) fn reference(&self) -> &Ref {
+        &self.reference
+    }
+
+    /// Chains the record after `head`.
+    pub(crate) fn seal(self, head: Head) -> Sealed {
+        let mut body = self.body;
+        body.insert("kind".into(), json!(self.kind));
+        body.insert("at".into(), json!(self.at));
+        body.insert("ref".into(), json!(self.reference));
+        let body = canonical(&Value::Object(body));
+        let seq = head.seq + 1;
+        let hash = link(seq, head.hash, &body);
+        Sealed { seq, reference: self.reference.to_string(), previous: head.hash, hash, body }
+    }
+}
+
+impl Head {
+    /// The end of an empty chain.
+    pub fn empty() -> Self {
+        Self { seq: 0, hash: Digest::of(b"") }
+    }
+
+    /// The head after `next`, if `next` truly continues this one.
+    pub fn follow(self, next: &Sealed) -> Result<Self, Break> {
+        let broken = |what| Err(Break { seq: next.seq, what });
+        if next.seq != self.seq + 1 {
+            return broken(Flaw::Gap);
+        }
+        if next.previous != self.hash {
+            return broken(Flaw::Unlinked);
+        }
+        if next.hash != link(next.seq, next.previous, &next.body) {
+            return broken(Flaw::Altered);
+        }
+        Ok(Self { seq: next.seq, hash: next.hash })
+    }
+}
+
+impl fmt::Display for Break {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.what {
+            Flaw::Gap => write!(f, "entries are missing before entry {}", self.seq),
+            Flaw::Unlinked => write!(f, "entry {} does not continue the entry before it", self.seq),
+            Flaw::Altered => write!(f, "entry {} was altered after it was written", self.seq),
+        }
+    }
+}
+
+/// How much of the record is read at once.
+const PAGE: usize = 1000;
+
+impl Store {
+    /// Follows the chain of the record from its first entry, and tells where it first does not hold.
+    pub async fn verify(&self) -> Result<Result<Head, Break>, StoreError> {
+        let mut head = Head::empty();
+        loop {
+            let page = self.records(head.seq, PAGE).await?;
+            if page.is_empty() {
+                return Ok(Ok(head));
+            }
+            for sealed in &page {
+                match head.follow(sealed) {
+                    Ok(next) => head = next,
+                    Err(broken) => return Ok(Err(broken)),
+                }
+            }
+        }
+    }
+
+    /// The last entries of the record, oldest first.
+    pub async fn tail(&self, count: usize) -> Result<Vec<Sealed>, StoreError> {
+        let head = self.head().await?;
+        let after = head.seq.saturating_sub(u64::try_from(count).unwrap_or(u64::MAX));
+        self.records(after, count).await
+    }
+
+    /// The entries of the record that tell of one attempt, in order.
+    pub async fn history(&self, reference: &str) -> Result<Vec<Sealed>, StoreError> {
+        self.find(reference.to_owned()).await
+    }
+}
+
+fn link(seq: u64, previous: Digest, body: &str) -> Digest {
+    Digest::of(canonical(&json!([seq, previous.to_string(), body])).as_bytes())
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic")]
+mod tests {
+    use super::*;
+
+    fn chain(length: u64) -> Vec<Sealed> {
+        let mut head = Head::empty();
+        (0..length)
+            .map(|n| {
+                let body = Map::from_iter([("n".to_owned(), json!(n))]);
+                let sealed = Record::new(Kind::Read, Millis(n), Ref::fresh(), body).seal(head);
+                head = head.follow(&sealed).unwrap();
+                sealed
+            })
+            .collect()
+    }
+
+    fn verify(chain: &[Sealed]) -> Result<Head, Break> {
+        chain.iter().try_fold(Head::empty(), Head::follow)
+    }
+
+    #[test]
+    fn an_honest_chain_holds() {
+        assert_eq!(verify(&chain(5)).unwrap().seq, 5);
+    }
+
+    #[test]
+    fn an_edit_is_named_where_it_was_made() {
+        let mut edited = chain(5);
+        edited[2].body = edited[2].body.replace("\"n\":2", "\"n\":3");
+        assert_eq!(verify(&edited), Err(Break { seq: 3, what: Flaw::Altered }));
+    }
+
+    #[test]
+    fn an_edit_with_a_new_hash_breaks_the_next_link() {
+        let mut edited = chain(5);
+        edited[2].body = edited[2].body.replace("\"n\":2", "\"n\":3");
+        edited[2].hash = link(3, edited[2].previous, &edited[2].body);
+        assert_eq!(verify(&edited), Err(Break { seq: 4, what: Flaw::Unlinked }));
+    }
+
+    #[test]
+    fn a_removed_and_a_swapped_entry_show() {
+        let mut cut = chain(5);
+        cut.remove(1);
+        assert_eq!(verify(&cut), Err(Break { seq: 3, what: Flaw::Gap }));
+        let mut swapped = chain(5);
+        swapped.swap(1, 2);
+        assert_eq!(verify(&swapped), Err(Break { seq: 3, what: Flaw::Gap }));
+    }
+}

@@ -1,0 +1,302 @@
+//! The durable record of actions: a pure state machine, and the store that persists it.
+//!
+//! ```text
+//!              open                close(done)
+//!  (absent) ---------->  open  ------------------>  done      replayed while it is retained;
+//!                       / |  \                        open again (anew) where the contract says so
+//!      owner dead, lease  |   \  close(failed)
+//!      over, close lost   |    `----------------->  failed    effect none; the next equal call reopens it
+//!                         v
+//!                      unknown --resolve--> done | failed
+//! ```
+//!
+//! [`step`] is the whole machine: no clock and no store inside. A store runs it within one transaction and persists
+//! what it returns.
+
+mod memory;
+#[cfg(feature = "sqlite")]
+mod sqlite;
+mod store;
+#[cfg(test)]
+mod suite;
+#[cfg(test)]
+mod tests;
+mod transact;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::call::Ref;
+use crate::clock::Millis;
+use crate::json::{Digest, canonical};
+
+pub(crate) use store::{Closing, GrantKey, NewEntry, Opened, Opening, Proposed, Question, Recall, Stamp};
+pub use store::{Store, StoreError};
+
+/// The identity of an action: the digest of its tenant, scope, tool and key. INVARIANT (no contract in a key): neither a
+/// contract's nor a policy's digest is part of it, so an edited description never makes a second action.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct EntryKey(Digest);
+
+/// What must not overlap: the digest of a resource, of a declared key, or of a tool within a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct LaneKey(Digest);
+
+/// One process that opens entries, known by its lock.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct Owner(pub(crate) String);
+
+/// One action and what became of it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Entry {
+    pub(crate) key: EntryKey,
+    /// Moves with every change: what a decision was based on still stands while it is the same.
+    pub(crate) revision: u64,
+    /// INVARIANT (fence): counts the openings, so that a stale owner cannot close a later one.
+    pub(crate) attempt: u32,
+    /// The attempt that first opened this occurrence: all its attempts share the key that is sent downstream.
+    pub(crate) first: Ref,
+    pub(crate) action: Action,
+    pub(crate) state: State,
+}
+
+/// What was to be done, by whom: everything that reconciling needs, recorded at the opening.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Action {
+    pub(crate) tool: String,
+    pub(crate) tenant: String,
+    pub(crate) principal: String,
+    pub(crate) args_digest: Digest,
+    /// The effective arguments.
+    pub(crate) arguments: Value,
+    /// The facts on which it was decided.
+    pub(crate) facts: Value,
+    pub(crate) lane: LaneKey,
+    /// Whether the lane stays held while the outcome is unknown.
+    pub(crate) keeps_lane: bool,
+    /// How long a done entry is replayed, in milliseconds.
+    pub(crate) retain_ms: u64,
+    /// The approval that it uses up.
+    pub(crate) grant: Option<String>,
+}
+
+/// Where an action stands.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum State {
+    /// It may be running.
+    Open {
+        /// The process that runs it.
+        owner: Owner,
+        /// INVARIANT (never renewed): the deadline of the call and five seconds.
+        lease_end: Millis,
+    },
+    /// It happened.
+    Done {
+        /// The stored answer, replayed byte for byte.
+        answer: String,
+        /// The version of the lane just after it closed.
+        lane_version: u64,
+        at: Millis,
+    },
+    /// It provably did not happen.
+    Failed,
+    /// Nobody knows.
+    Unknown {
+        since: Millis,
+        lease_end: Millis,
+        /// Who is finding out, and until when nobody else does.
+        claim: Option<Claim>,
+    },
+}
+
+/// The right to find out what became of an unknown action, for a while.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Claim {
+    pub(crate) token: String,
+    pub(crate) until: Millis,
+}
+
+/// What happens to an entry.
+#[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant, reason = "one at a time, handed over and gone")]
+pub(crate) enum Command {
+    /// A call is about to run.
+    Open { owner: Owner, lease_end: Millis, reference: Ref, action: Action, anew: bool },
+    /// The call that runs it has ended.
+    Close { owner: Owner, attempt: u32, verdict: Verdict, lane_version: u64, now: Millis },
+    /// Its owner is dead or its lease is over.
+    Lose { now: Millis },
+    /// Somebody wants to find out.
+    Claim { claim: Claim, now: Millis },
+    /// Somebody found out.
+    Resolve { token: String, finding: Finding, lane_version: u64, now: Millis },
+}
+
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    Done { answer: String },
+    Failed,
+    Unknown,
+}
+
+/// What reconciling found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Finding {
+    Done { answer: String },
+    NotDone,
+}
+
+/// What a transition asks of the rest of the store, in the same transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Consequence {
+    /// The lane is taken, and its version moves.
+    TakeLane,
+    /// The lane is free again, and its version moves.
+    FreeLane,
+    /// The lane stays held, and its version moves.
+    MoveLane,
+    /// The approval is used up.
+    SpendGrant,
+    /// The approval may be used again while it is still good.
+    ReturnGrant,
+}
+
+/// A command that the state does not allow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rejected {
+    /// It is running.
+    Running,
+    /// It happened, and is not to happen anew.
+    AlreadyDone,
+    /// It must be reconciled first.
+    InDoubt,
+    /// The command comes from an earlier opening or claim.
+    Stale,
+}
+
+/// The machine: the next entry and what follows from it.
+pub(crate) fn step(
+    key: EntryKey,
+    entry: Option<&Entry>,
+    command: Command,
+) -> Result<(Entry, Vec<Consequence>), Rejected> {
+    use Consequence::{FreeLane, MoveLane, ReturnGrant, SpendGrant, TakeLane};
+    match command {
+        Command::Open { owner, lease_end, reference, action, anew } => {
+            let (revision, attempt, first) = match entry {
+                None => (1, 1, reference),
+                Some(entry) => match &entry.state {
+                    State::Failed => (entry.revision + 1, entry.attempt + 1, entry.first.clone()),
+                    State::Done { .. } if anew => (entry.revision + 1, entry.attempt + 1, reference),
+                    State::Done { .. } => return Err(Rejected::AlreadyDone),
+                    State::Open { .. } => return Err(Rejected::Running),
+                    State::Unknown { .. } => return Err(Rejected::InDoubt),
+                },
+            };
+            let state = State::Open { owner, lease_end };
+            Ok((Entry { key, revision, attempt, first, action, state }, vec![TakeLane, SpendGrant]))
+        }
+        Command::Close { owner, attempt, verdict, lane_version, now } => {
+            let entry = entry.ok_or(Rejected::Stale)?;
+            let State::Open { owner: holder, lease_end } = &entry.state else { return Err(Rejected::Stale) };
+            if *holder != owner || entry.attempt != attempt {
+                return Err(Rejected::Stale);
+            }
+            let (state, consequences) = match verdict {
+                Verdict::Done { answer } => (State::Done { answer, lane_version, at: now }, vec![FreeLane]),
+                Verdict::Failed => (State::Failed, vec![FreeLane, ReturnGrant]),
+                Verdict::Unknown => {
+                    let state = State::Unknown { since: now, lease_end: *lease_end, claim: None };
+                    (state, vec![if entry.action.keeps_lane { MoveLane } else { FreeLane }])
+                }
+            };
+            Ok((entry.moved_to(state), consequences))
+        }
+        Command::Lose { now } => {
+            let entry = entry.ok_or(Rejected::Stale)?;
+            let State::Open { lease_end, .. } = &entry.state else { return Err(Rejected::Stale) };
+            let state = State::Unknown { since: now, lease_end: *lease_end, claim: None };
+            let lane = if entry.action.keeps_lane { MoveLane } else { FreeLane };
+            Ok((entry.moved_to(state), vec![lane]))
+        }
+        Command::Claim { claim, now } => {
+            let entry = entry.ok_or(Rejected::Stale)?;
+            let State::Unknown { since, lease_end, claim: standing } = &entry.state else {
+                return Err(Rejected::Stale);
+            };
+            if standing.as_ref().is_some_and(|standing| now < standing.until && standing.token != claim.token) {
+                return Err(Rejected::Running);
+            }
+            let state = State::Unknown { since: *since, lease_end: *lease_end, claim: Some(claim) };
+            Ok((entry.moved_to(state), vec![]))
+        }
+        Command::Resolve { token, finding, lane_version, now } => {
+            let entry = entry.ok_or(Rejected::Stale)?;
+            let State::Unknown { claim: Some(claim), .. } = &entry.state else { return Err(Rejected::Stale) };
+            if claim.token != token {
+                return Err(Rejected::Stale);
+            }
+            let (state, consequences) = match finding {
+                Finding::Done { answer } => (State::Done { answer, lane_version, at: now }, vec![FreeLane]),
+                Finding::NotDone => (State::Failed, vec![FreeLane, ReturnGrant]),
+            };
+            Ok((entry.moved_to(state), consequences))
+        }
+    }
+}
+
+impl Entry {
+    fn moved_to(&self, state: State) -> Self {
+        Self { revision: self.revision + 1, state, ..self.clone() }
+    }
+
+    /// When a done entry is past its time; nothing else ever is.
+    pub(crate) fn lapses_at(&self) -> Option<Millis> {
+        match &self.state {
+            State::Done { at, .. } => Some(Millis(at.0.saturating_add(self.action.retain_ms))),
+            State::Open { .. } | State::Failed | State::Unknown { .. } => None,
+        }
+    }
+
+    /// Whether a done entry is past its time, and so as good as absent.
+    pub(crate) fn lapsed(&self, now: Millis) -> bool {
+        self.lapses_at().is_some_and(|end| end <= now)
+    }
+
+    /// The key that is sent downstream: all attempts of one occurrence share it, a later occurrence never does.
+    pub(crate) fn downstream_key(&self) -> String {
+        downstream_key(self.key, &self.first)
+    }
+}
+
+/// The key that is sent downstream for the occurrence of `key` that `first` opened.
+pub(crate) fn downstream_key(key: EntryKey, first: &Ref) -> String {
+    Digest::of(canonical(&json!([key.0.to_string(), first.as_str()])).as_bytes()).base32()
+}
+
+impl EntryKey {
+    /// The digest of a canonical array that names an action.
+    pub(crate) fn of(parts: &Value) -> Self {
+        Self(Digest::of(canonical(parts).as_bytes()))
+    }
+
+    pub(crate) fn as_bytes(&self) -> &[u8; 32] {
+        self.0.as_bytes()
+    }
+}
+
+impl LaneKey {
+    /// The digest of a canonical array that names a lane.
+    pub(crate) fn of(parts: &Value) -> Self {
+        Self(Digest::of(canonical(parts).as_bytes()))
+    }
+
+    pub(crate) fn as_bytes(&self) -> &[u8; 32] {
+        self.0.as_bytes()
+    }
+}

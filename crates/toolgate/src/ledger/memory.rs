@@ -1,0 +1,176 @@
+//! The ledger in the memory of one process.
+
+use std::collections::{BTreeSet, HashMap};
+use std::future::ready;
+use std::sync::{Mutex, MutexGuard};
+
+use super::store::Pending;
+use super::transact::{Lane, Rows, Stored, Transact};
+use super::{Entry, EntryKey, GrantKey, LaneKey, Owner, State, StoreError};
+use crate::approval::{Approval, ApprovalState};
+use crate::audit::{Head, Sealed};
+use crate::clock::Millis;
+
+/// A ledger that ends with its process.
+pub(super) struct MemoryLedger {
+    owner: Owner,
+    tables: Mutex<Tables>,
+}
+
+#[derive(Default)]
+struct Tables {
+    entries: HashMap<EntryKey, Entry>,
+    /// The keys of the open entries.
+    open: BTreeSet<EntryKey>,
+    /// The keys of the done entries, by the end of their time.
+    done: BTreeSet<(Millis, EntryKey)>,
+    lanes: HashMap<LaneKey, Lane>,
+    /// In the order in which they were asked.
+    approvals: Vec<Approval>,
+    /// INVARIANT (no gap): the record `seq` lies at `seq - 1`.
+    records: Vec<Sealed>,
+}
+
+impl MemoryLedger {
+    pub(super) fn new() -> Self {
+        Self { owner: Owner(ulid::Ulid::generate().to_string()), tables: Mutex::default() }
+    }
+
+    /// A transaction that panicked may have stopped halfway: nothing is read from such tables again.
+    fn lock(&self) -> Stored<MutexGuard<'_, Tables>> {
+        self.tables.lock().map_err(|_| {
+            StoreError::Broken("the store in memory broke in the middle of a transaction; start the gate again".into())
+        })
+    }
+}
+
+impl Transact for MemoryLedger {
+    fn owner(&self) -> &Owner {
+        &self.owner
+    }
+
+    fn is_dead(&self, _: &Owner) -> bool {
+        false
+    }
+
+    fn write<T, F>(&self, job: F) -> Pending<'_, T>
+    where
+        T: Send + 'static,
+        F: FnOnce(&mut dyn Rows) -> Stored<T> + Send + 'static,
+    {
+        let answer = self.lock().and_then(|mut tables| job(&mut *tables));
+        Box::pin(ready(answer))
+    }
+
+    fn read<T, F>(&self, job: F) -> Pending<'_, T>
+    where
+        T: Send + 'static,
+        F: FnOnce(&dyn Rows) -> Stored<T> + Send + 'static,
+    {
+        let answer = self.lock().and_then(|tables| job(&*tables));
+        Box::pin(ready(answer))
+    }
+}
+
+impl Rows for Tables {
+    fn entry(&self, key: EntryKey) -> Stored<Option<Entry>> {
+        Ok(self.entries.get(&key).cloned())
+    }
+
+    fn put_entry(&mut self, entry: &Entry) -> Stored<()> {
+        self.remove_entry(entry.key)?;
+        if let State::Open { .. } = entry.state {
+            self.open.insert(entry.key);
+        }
+        if let Some(end) = entry.lapses_at() {
+            self.done.insert((end, entry.key));
+        }
+        self.entries.insert(entry.key, entry.clone());
+        Ok(())
+    }
+
+    fn remove_entry(&mut self, key: EntryKey) -> Stored<()> {
+        if let Some(entry) = self.entries.remove(&key) {
+            self.open.remove(&key);
+            if let Some(end) = entry.lapses_at() {
+                self.done.remove(&(end, key));
+            }
+        }
+        Ok(())
+    }
+
+    fn open_entries(&self) -> Stored<Vec<Entry>> {
+        Ok(self.open.iter().filter_map(|key| self.entries.get(key)).cloned().collect())
+    }
+
+    fn open_owners(&self) -> Stored<Vec<(Owner, Millis)>> {
+        let mut owners: HashMap<&Owner, Millis> = HashMap::new();
+        for entry in self.open.iter().filter_map(|key| self.entries.get(key)) {
+            if let State::Open { owner, lease_end } = &entry.state {
+                owners.entry(owner).and_modify(|first| *first = (*first).min(*lease_end)).or_insert(*lease_end);
+            }
+        }
+        Ok(owners.into_iter().map(|(owner, first)| (owner.clone(), first)).collect())
+    }
+
+    fn lapsed(&self, until: Millis, limit: usize) -> Stored<Vec<EntryKey>> {
+        Ok(self.done.iter().take_while(|(end, _)| *end <= until).take(limit).map(|(_, key)| *key).collect())
+    }
+
+    fn lane(&self, key: LaneKey) -> Stored<Lane> {
+        Ok(self.lanes.get(&key).copied().unwrap_or_default())
+    }
+
+    fn put_lane(&mut self, key: LaneKey, lane: Lane) -> Stored<()> {
+        self.lanes.insert(key, lane);
+        Ok(())
+    }
+
+    fn approval(&self, id: &str) -> Stored<Option<Approval>> {
+        Ok(self.approvals.iter().find(|approval| approval.id == id).cloned())
+    }
+
+    fn put_approval(&mut self, approval: &Approval) -> Stored<()> {
+        match self.approvals.iter_mut().find(|standing| standing.id == approval.id) {
+            Some(standing) => *standing = approval.clone(),
+            None => self.approvals.push(approval.clone()),
+        }
+        Ok(())
+    }
+
+    fn approvals_of_call(&self, call: &GrantKey) -> Stored<Vec<Approval>> {
+        Ok(self.approvals.iter().rev().filter(|approval| GrantKey::of(approval) == *call).cloned().collect())
+    }
+
+    fn approvals_of_tenant(&self, tenant: &str) -> Stored<Vec<Approval>> {
+        Ok(self.approvals.iter().rev().filter(|approval| approval.tenant == tenant).cloned().collect())
+    }
+
+    fn count_pending(&self, tenant: &str, principal: &str, now: Millis) -> Stored<usize> {
+        let waits = |approval: &&Approval| {
+            approval.state == ApprovalState::Pending
+                && now < approval.expires_at
+                && approval.tenant == tenant
+                && approval.requester.canonical() == principal
+        };
+        Ok(self.approvals.iter().filter(waits).count())
+    }
+
+    fn head(&self) -> Stored<Head> {
+        Ok(self.records.last().map_or_else(Head::empty, |last| Head { seq: last.seq, hash: last.hash }))
+    }
+
+    fn push_record(&mut self, record: &Sealed) -> Stored<()> {
+        self.records.push(record.clone());
+        Ok(())
+    }
+
+    fn records(&self, after: u64, limit: usize) -> Stored<Vec<Sealed>> {
+        let after = usize::try_from(after).unwrap_or(usize::MAX);
+        Ok(self.records.iter().skip(after).take(limit).cloned().collect())
+    }
+
+    fn records_of(&self, reference: &str) -> Stored<Vec<Sealed>> {
+        Ok(self.records.iter().filter(|record| record.reference == reference).cloned().collect())
+    }
+}

@@ -1,0 +1,280 @@
+//! The store as the stages see it: each method is one transaction.
+
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use super::memory::MemoryLedger;
+#[cfg(feature = "sqlite")]
+use super::sqlite::SqliteLedger;
+use super::transact::{self, Answer, Rows, Transact};
+use super::{Action, Claim, Entry, EntryKey, Finding, LaneKey, Owner, Verdict};
+use crate::approval::{Approval, Decision, NotDecided};
+use crate::audit::{Head, Record, Sealed};
+use crate::call::Ref;
+use crate::clock::Millis;
+use crate::json::Digest;
+use crate::session::Session;
+
+/// An opened store: the ledger, the approvals and the record.
+#[derive(Clone)]
+pub struct Store(Arc<Kind>);
+
+/// Why a store did not do what was asked. Nothing of the transaction remains.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum StoreError {
+    /// It cannot be opened or written; the text says what and where, for the operator.
+    #[error("{0}")]
+    Broken(String),
+    /// Too much is waiting.
+    #[error("the store has too much to do")]
+    Busy,
+}
+
+/// A transaction that is on its way.
+pub(crate) type Pending<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
+
+/// What `inform` asks in one consistent read.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Question {
+    pub(crate) action: Option<(EntryKey, LaneKey)>,
+    pub(crate) grant: Option<GrantKey>,
+}
+
+/// Whose approval of which call.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct GrantKey {
+    pub(crate) tenant: String,
+    /// The canonical principal.
+    pub(crate) principal: String,
+    pub(crate) call_digest: Digest,
+}
+
+/// What the store knows of an action, its lane and its approval.
+#[derive(Clone, Debug)]
+pub(crate) struct Recall {
+    /// The entry, unless it has lapsed.
+    pub(crate) entry: Option<Entry>,
+    pub(crate) stamp: Stamp,
+    /// The action that holds the lane, if it is another one.
+    pub(crate) holder: Option<Entry>,
+    /// The newest approval of this call that is pending or granted and has not expired.
+    pub(crate) approval: Option<Approval>,
+}
+
+/// What a decision was based on: it stands while both numbers do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stamp {
+    /// The revision of the entry, 0 where there is none.
+    pub(crate) revision: u64,
+    pub(crate) lane_version: u64,
+}
+
+/// What must be durable before anything runs.
+#[derive(Debug)]
+pub(crate) struct Opening {
+    /// The action, where it is a write.
+    pub(crate) entry: Option<NewEntry>,
+    /// The approval to use up, of the digest of this call's policies.
+    pub(crate) grant: Option<(String, Digest)>,
+    pub(crate) intent: Record,
+}
+
+/// An action to open.
+#[derive(Debug)]
+pub(crate) struct NewEntry {
+    pub(crate) key: EntryKey,
+    pub(crate) action: Action,
+    pub(crate) owner: Owner,
+    pub(crate) lease_end: Millis,
+    pub(crate) reference: Ref,
+    pub(crate) anew: bool,
+    pub(crate) stamp: Stamp,
+}
+
+/// Whether a call may run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Opened {
+    /// It may: this attempt, of the occurrence that `first` opened.
+    Open { attempt: u32, first: Ref },
+    /// What the decision was based on has moved; nothing was written.
+    Moved,
+}
+
+/// How a call ended.
+#[derive(Debug)]
+pub(crate) struct Closing {
+    pub(crate) key: EntryKey,
+    pub(crate) owner: Owner,
+    pub(crate) attempt: u32,
+    pub(crate) verdict: Verdict,
+}
+
+/// What became of a proposal.
+#[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant, reason = "one at a time, handed over and gone")]
+pub(crate) enum Proposed {
+    /// It stands: this one, or the pending one that was there for the same call.
+    Pending(Approval),
+    /// The principal has too many pending already.
+    TooMany,
+}
+
+/// The kinds of store.
+enum Kind {
+    Memory(MemoryLedger),
+    #[cfg(feature = "sqlite")]
+    Sqlite(SqliteLedger),
+}
+
+impl Store {
+    /// A store in the memory of this process, for tests and for gates whose writes need not survive it.
+    pub fn memory() -> Self {
+        Self(Arc::new(Kind::Memory(MemoryLedger::new())))
+    }
+
+    /// A store in one SQLite file, which is made if it is not there. Several processes may share it; it must not lie on
+    /// a network file system. Fails where it cannot be written. The path may be a `file:` URI.
+    #[cfg(feature = "sqlite")]
+    pub fn sqlite(path: impl AsRef<std::path::Path>) -> Result<Self, StoreError> {
+        Ok(Self(Arc::new(Kind::Sqlite(SqliteLedger::open(path.as_ref())?))))
+    }
+
+    /// The identity of this process in the store.
+    pub(crate) fn owner(&self) -> &Owner {
+        match &*self.0 {
+            Kind::Memory(ledger) => ledger.owner(),
+            #[cfg(feature = "sqlite")]
+            Kind::Sqlite(ledger) => ledger.owner(),
+        }
+    }
+
+    /// One consistent read.
+    pub(crate) fn recall(&self, question: Question, now: Millis) -> Pending<'_, Recall> {
+        self.read(move |rows| transact::recall(rows, &question, now))
+    }
+
+    /// Entry, lane, grant and intent, or nothing.
+    pub(crate) fn open(&self, opening: Opening, now: Millis) -> Pending<'_, Opened> {
+        self.write(move |rows| transact::open(rows, opening, now))
+    }
+
+    /// Outcome, lane and record, or nothing. `false`: the entry is no longer this owner's, and only the record was
+    /// written.
+    pub(crate) fn close(&self, closing: Closing, outcome: Record, now: Millis) -> Pending<'_, bool> {
+        self.write(move |rows| transact::close(rows, closing, outcome, now))
+    }
+
+    /// Marks the open entries of dead owners and of ended leases as unknown, with a record each; returns how many.
+    /// Lapsed entries are purged, a bounded number at a time. Locks are tested before the write begins.
+    pub(crate) fn sweep(&self, record: Box<dyn Fn(&Entry) -> Record + Send>, now: Millis) -> Pending<'_, usize> {
+        Box::pin(async move {
+            let survey = self.read(move |rows| transact::survey(rows, now)).await?;
+            let others = survey.owners.into_iter().filter(|owner| owner != self.owner());
+            let dead: Vec<Owner> = others.filter(|owner| self.is_dead(owner)).collect();
+            if dead.is_empty() && !survey.overdue {
+                return Ok(0);
+            }
+            self.write(move |rows| transact::sweep(rows, &dead, &*record, now)).await
+        })
+    }
+
+    /// The right to find out what became of an unknown entry; `None` where it is not unknown or somebody else has it.
+    pub(crate) fn claim(&self, key: EntryKey, claim: Claim, now: Millis) -> Pending<'_, Option<Entry>> {
+        self.write(move |rows| transact::claim(rows, key, claim, now))
+    }
+
+    /// What the claimant found. `false`: the claim is not the standing one, and nothing was written.
+    pub(crate) fn resolve(
+        &self,
+        key: EntryKey,
+        token: String,
+        finding: Finding,
+        record: Record,
+        now: Millis,
+    ) -> Pending<'_, bool> {
+        self.write(move |rows| transact::resolve(rows, key, token, finding, record, now))
+    }
+
+    /// Asks for approval; at most `cap` pending ones a principal, one a call.
+    pub(crate) fn propose(&self, approval: Approval, cap: usize, record: Record, now: Millis) -> Pending<'_, Proposed> {
+        self.write(move |rows| transact::propose(rows, approval, cap, record, now))
+    }
+
+    /// A person's answer. A record is written only where it counts.
+    pub(crate) fn decide(
+        &self,
+        id: String,
+        by: Session,
+        decision: Decision,
+        granted_until: Millis,
+        record: Box<dyn FnOnce(&Approval) -> Record + Send>,
+        now: Millis,
+    ) -> Pending<'_, Result<Approval, NotDecided>> {
+        let answer = Answer { by, decision, granted_until };
+        self.write(move |rows| transact::decide(rows, &id, &answer, record, now))
+    }
+
+    /// The approvals of a tenant, newest first.
+    pub(crate) fn approvals(&self, tenant: String) -> Pending<'_, Vec<Approval>> {
+        self.read(move |rows| rows.approvals_of_tenant(&tenant))
+    }
+
+    /// Chains records, in order.
+    pub(crate) fn append(&self, records: Vec<Record>) -> Pending<'_, ()> {
+        self.write(move |rows| records.into_iter().try_for_each(|record| transact::append(rows, record)))
+    }
+
+    /// Records after `seq`, in order, at most `limit`.
+    pub(crate) fn records(&self, after: u64, limit: usize) -> Pending<'_, Vec<Sealed>> {
+        self.read(move |rows| rows.records(after, limit))
+    }
+
+    /// The records of one attempt, in order.
+    pub(crate) fn find(&self, reference: String) -> Pending<'_, Vec<Sealed>> {
+        self.read(move |rows| rows.records_of(&reference))
+    }
+
+    /// The end of the chain.
+    pub(crate) fn head(&self) -> Pending<'_, Head> {
+        self.read(|rows| rows.head())
+    }
+
+    fn is_dead(&self, owner: &Owner) -> bool {
+        match &*self.0 {
+            Kind::Memory(ledger) => ledger.is_dead(owner),
+            #[cfg(feature = "sqlite")]
+            Kind::Sqlite(ledger) => ledger.is_dead(owner),
+        }
+    }
+
+    fn write<T, F>(&self, job: F) -> Pending<'_, T>
+    where
+        T: Send + 'static,
+        F: FnOnce(&mut dyn Rows) -> Result<T, StoreError> + Send + 'static,
+    {
+        match &*self.0 {
+            Kind::Memory(ledger) => ledger.write(job),
+            #[cfg(feature = "sqlite")]
+            Kind::Sqlite(ledger) => ledger.write(job),
+        }
+    }
+
+    fn read<T, F>(&self, job: F) -> Pending<'_, T>
+    where
+        T: Send + 'static,
+        F: FnOnce(&dyn Rows) -> Result<T, StoreError> + Send + 'static,
+    {
+        match &*self.0 {
+            Kind::Memory(ledger) => ledger.read(job),
+            #[cfg(feature = "sqlite")]
+            Kind::Sqlite(ledger) => ledger.read(job),
+        }
+    }
+}
+
+impl fmt::Debug for Store {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Store").finish_non_exhaustive()
+    }
+}

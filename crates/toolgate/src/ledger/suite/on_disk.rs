@@ -1,0 +1,260 @@
+//! What only a file can do: outlive a process, be shared by several, and be something else than a ledger.
+
+use std::path::{Path, PathBuf};
+use std::process::Command as Process;
+use std::sync::mpsc::{Sender, channel};
+use std::thread;
+
+use rusqlite::Connection;
+use tempfile::TempDir;
+
+use super::super::sqlite::SqliteLedger;
+use super::super::store::Pending;
+use super::super::transact::Transact;
+use super::*;
+
+const CHILD: &str = "TOOLGATE_TEST_LEDGER";
+
+fn folder() -> (TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ledger.db");
+    (folder, path)
+}
+
+fn why_not(path: impl AsRef<Path>) -> String {
+    match Store::sqlite(path) {
+        Err(StoreError::Broken(text)) => text,
+        Err(StoreError::Busy) => panic!("only busy"),
+        Ok(_) => panic!("it opened"),
+    }
+}
+
+fn owner_files(path: &Path) -> usize {
+    std::fs::read_dir(format!("{}.owners", path.display())).unwrap().count()
+}
+
+/// Holds the writer up in the middle of a transaction, so that what comes next has to wait, until the first half of what
+/// is returned is used or dropped.
+async fn hold(ledger: &SqliteLedger) -> (Sender<()>, Pending<'_, ()>) {
+    let (go, wait) = channel();
+    let (begin, begun) = tokio::sync::oneshot::channel();
+    let held = ledger.write(move |_| {
+        begin.send(()).unwrap();
+        let _ = wait.recv();
+        Ok(())
+    });
+    begun.await.unwrap();
+    (go, held)
+}
+
+#[tokio::test]
+async fn it_survives_reopening_under_any_name() {
+    let (_folder, path) = folder();
+    let refund = Act::new("refund");
+    let store = Store::sqlite(&path).unwrap();
+    granted(&store, "ap_1").await;
+    open(&store, &refund).await;
+    close(&store, &refund, 1, done("1")).await;
+    let stamp = store.recall(refund.question(), NOW).await.unwrap().stamp;
+    drop(store);
+
+    let store = Store::sqlite(format!("file:{}", path.display())).unwrap();
+    let recall = store.recall(refund.question(), NOW).await.unwrap();
+    assert!(matches!(recall.entry.unwrap().state, State::Done { .. }));
+    assert_eq!(recall.stamp, stamp);
+    assert_eq!(approval(&store, "ap_1").await.state, ApprovalState::Granted);
+    assert_eq!(owner_files(&path), 1);
+    store.append(vec![record(Kind::Read)]).await.unwrap();
+    verify(&store).await;
+}
+
+#[tokio::test]
+async fn what_is_not_a_writable_ledger_fails_at_open_and_says_why() {
+    let (folder, path) = folder();
+    let read_only = format!("file:{}?mode=ro", path.display());
+    assert!(why_not(&read_only).contains("cannot be opened"));
+    drop(Store::sqlite(&path).unwrap());
+    let text = why_not(&read_only);
+    assert!(text.contains(&read_only) && text.contains("without mode=ro"), "{text}");
+    // Nothing is made beside a file that is only to be read.
+    let copy = folder.path().join("copy.db");
+    std::fs::copy(&path, &copy).unwrap();
+    why_not(format!("file:{}?mode=ro", copy.display()));
+    assert!(!folder.path().join("copy.db.owners").exists());
+
+    assert!(why_not(folder.path()).contains("must name a file"));
+    assert!(why_not(folder.path().join("no/such/folder.db")).contains("in a folder that exists"));
+    assert!(why_not(":memory:").contains("not in memory"));
+
+    let garbage = folder.path().join("garbage.db");
+    std::fs::write(&garbage, "not a database, but long enough to look for a header".repeat(40)).unwrap();
+    assert!(why_not(&garbage).contains("not a database"));
+}
+
+#[tokio::test]
+async fn a_database_of_another_program_or_a_newer_version_is_left_as_it_is() {
+    let (folder, path) = folder();
+    let foreign = folder.path().join("notes.db");
+    Connection::open(&foreign).unwrap().execute_batch("CREATE TABLE notes (text TEXT)").unwrap();
+    let before = std::fs::read(&foreign).unwrap();
+    assert!(why_not(&foreign).contains("another program"));
+    assert_eq!(std::fs::read(&foreign).unwrap(), before);
+
+    drop(Store::sqlite(&path).unwrap());
+    Connection::open(&path).unwrap().pragma_update(None, "user_version", 2).unwrap();
+    assert!(why_not(&path).contains("newer version"));
+}
+
+#[tokio::test]
+async fn a_row_that_was_damaged_is_an_error_and_not_an_absence() {
+    let (_folder, path) = folder();
+    let refund = Act::new("refund");
+    let store = Store::sqlite(&path).unwrap();
+    open(&store, &refund).await;
+    Connection::open(&path).unwrap().execute("UPDATE entries SET body = '{}'", []).unwrap();
+    let Err(StoreError::Broken(text)) = store.recall(refund.question(), NOW).await else { panic!("it was read") };
+    assert!(text.contains("ledger.db"), "{text}");
+}
+
+#[test]
+fn many_open_a_new_file_at_once() {
+    let (_folder, path) = folder();
+    let open = || Store::sqlite(&path).map(drop);
+    thread::scope(|scope| {
+        let all: Vec<_> = (0..8).map(|_| scope.spawn(open)).collect();
+        for one in all {
+            one.join().unwrap().unwrap();
+        }
+    });
+    assert_eq!(owner_files(&path), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_two_stores_that_race_for_one_action_one_wins() {
+    let (_folder, path) = folder();
+    let (one, two) = (Store::sqlite(&path).unwrap(), Store::sqlite(&path).unwrap());
+    for round in 0..200_u32 {
+        let refund = Act { anew: true, ..Act::new("refund") };
+        let (first, second) = (refund.opening(&one).await, refund.opening(&two).await);
+        let (first, second) = tokio::join!(one.open(first, NOW), two.open(second, NOW));
+        let (first, second) = (ran(&first.unwrap()), ran(&second.unwrap()));
+        assert!(first != second, "round {round}: {first} and {second}");
+        let winner = if first { &one } else { &two };
+        assert!(close(winner, &refund, round + 1, done("1")).await);
+    }
+    verify(&one).await;
+    assert_eq!(one.head().await.unwrap().seq, 400);
+}
+
+#[tokio::test]
+async fn an_entry_of_an_ended_store_is_unknown_and_of_a_living_one_is_not() {
+    let (_folder, path) = folder();
+    let (lost, held) = (Act { lane: "a", ..Act::new("lost") }, Act { lane: "b", ..Act::new("held") });
+    let (ended, living) = (Store::sqlite(&path).unwrap(), Store::sqlite(&path).unwrap());
+    open(&ended, &lost).await;
+    open(&living, &held).await;
+    let store = Store::sqlite(&path).unwrap();
+    assert_eq!(sweep(&store, NOW).await, 0);
+    drop(ended);
+    assert_eq!(sweep(&store, NOW).await, 1);
+    assert!(matches!(entry(&store, &lost).await.state, State::Unknown { .. }));
+    assert!(matches!(entry(&store, &held).await.state, State::Open { .. }));
+    assert!(close(&living, &held, 1, done("1")).await);
+}
+
+#[tokio::test]
+async fn an_entry_of_a_killed_process_is_unknown() {
+    let (_folder, path) = folder();
+    let store = Store::sqlite(&path).unwrap();
+    let child = Process::new(std::env::current_exe().unwrap())
+        .args(["--exact", "--ignored", "ledger::suite::on_disk::a_process_that_is_killed_in_the_middle"])
+        .env(CHILD, &path)
+        .output()
+        .unwrap();
+    assert!(!child.status.success());
+    let refund = Act::new("refund");
+    assert!(matches!(entry(&store, &refund).await.state, State::Open { .. }), "the child did not come far enough");
+    assert_eq!(owner_files(&path), 2);
+
+    assert_eq!(sweep(&store, NOW).await, 1);
+    assert!(matches!(entry(&store, &refund).await.state, State::Unknown { .. }));
+    // Nothing is open under its name now: whoever opens next forgets it.
+    let next = Store::sqlite(&path).unwrap();
+    assert_eq!(owner_files(&path), 2);
+    verify(&next).await;
+}
+
+#[tokio::test]
+#[ignore = "runs only as the child of the story above"]
+async fn a_process_that_is_killed_in_the_middle() {
+    let Ok(path) = std::env::var(CHILD) else { return };
+    let store = Store::sqlite(path).unwrap();
+    open(&store, &Act::new("refund")).await;
+    std::process::abort();
+}
+
+#[tokio::test]
+async fn a_failing_transaction_among_many_leaves_the_others() {
+    let (_folder, path) = folder();
+    let ledger = SqliteLedger::open(&path).unwrap();
+    let (go, held) = hold(&ledger).await;
+    let mut answers = Vec::new();
+    for n in 0..20_u64 {
+        answers.push(ledger.write(move |rows| {
+            let mut sealed = record(Kind::Read).seal(rows.head()?);
+            sealed.reference = n.to_string();
+            rows.push_record(&sealed)?;
+            match n {
+                7 => Err(StoreError::Broken("seven".into())),
+                11 => panic!("eleven"),
+                _ => Ok(()),
+            }
+        }));
+    }
+    go.send(()).unwrap();
+    held.await.unwrap();
+    for (n, answer) in answers.into_iter().enumerate() {
+        assert_eq!(answer.await.is_err(), n == 7 || n == 11, "{n}");
+    }
+    let records = ledger.read(|rows| rows.records(0, 100)).await.unwrap();
+    assert!(records.iter().try_fold(Head::empty(), Head::follow).is_ok());
+    assert_eq!(records.len(), 18);
+    assert!(!records.iter().any(|record| record.reference == "7" || record.reference == "11"));
+}
+
+#[tokio::test]
+async fn too_much_waiting_work_is_turned_away_and_what_waits_is_done() {
+    let (_folder, path) = folder();
+    let ledger = SqliteLedger::open(&path).unwrap();
+    let (go, held) = hold(&ledger).await;
+    let push = || {
+        ledger.write(|rows| {
+            let sealed = record(Kind::Read).seal(rows.head()?);
+            rows.push_record(&sealed)
+        })
+    };
+    let answers: Vec<_> = (0..1100).map(|_| push()).collect();
+    let last = push();
+    assert_eq!(last.await, Err(StoreError::Busy));
+    go.send(()).unwrap();
+    held.await.unwrap();
+    let mut done = 0;
+    for answer in answers {
+        match answer.await {
+            Ok(()) => done += 1,
+            Err(error) => assert_eq!(error, StoreError::Busy),
+        }
+    }
+    // Those that fit the queue, and of a batch that had begun perhaps some more.
+    assert!((1024..1100).contains(&done), "{done}");
+    assert_eq!(ledger.read(|rows| rows.head()).await.unwrap().seq, done);
+}
+
+#[tokio::test]
+async fn what_was_asked_is_done_though_nobody_waits() {
+    let (_folder, path) = folder();
+    let store = Store::sqlite(&path).unwrap();
+    drop(store.append(vec![record(Kind::Read)]));
+    drop(store);
+    assert_eq!(Store::sqlite(&path).unwrap().head().await.unwrap().seq, 1);
+}

@@ -1,0 +1,114 @@
+//! Whatever comes in whatever order, the machine keeps its promises.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test may panic")]
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+
+/// A command that may or may not fit the state it meets.
+fn command() -> impl Strategy<Value = Command> {
+    let owner = || (0..2_u8).prop_map(|n| Owner(format!("owner_{n}")));
+    let now = || (0..50_u64).prop_map(Millis);
+    let token = || (0..2_u8).prop_map(|n| format!("token_{n}"));
+    let verdict =
+        prop_oneof![Just(Verdict::Done { answer: "done".into() }), Just(Verdict::Failed), Just(Verdict::Unknown)];
+    let finding = prop_oneof![Just(Finding::Done { answer: "found".into() }), Just(Finding::NotDone)];
+    prop_oneof![
+        3 => (owner(), now(), any::<bool>(), any::<bool>()).prop_map(|(owner, lease_end, keeps_lane, anew)| {
+            Command::Open { owner, lease_end, reference: Ref::fresh(), action: action(keeps_lane), anew }
+        }),
+        3 => (owner(), 1..4_u32, verdict, now()).prop_map(|(owner, attempt, verdict, now)| {
+            Command::Close { owner, attempt, verdict, lane_version: 0, now }
+        }),
+        1 => now().prop_map(|now| Command::Lose { now }),
+        2 => (token(), now(), now()).prop_map(|(token, until, now)| {
+            Command::Claim { claim: Claim { token, until }, now }
+        }),
+        2 => (token(), finding, now()).prop_map(|(token, finding, now)| {
+            Command::Resolve { token, finding, lane_version: 0, now }
+        }),
+    ]
+}
+
+fn action(keeps_lane: bool) -> Action {
+    Action {
+        tool: "t".into(),
+        tenant: "acme".into(),
+        principal: "p".into(),
+        args_digest: Digest::of(b"{}"),
+        arguments: json!({}),
+        facts: json!({}),
+        lane: LaneKey::of(&json!(["lane"])),
+        keeps_lane,
+        retain_ms: 1,
+        grant: None,
+    }
+}
+
+proptest! {
+    #[test]
+    fn an_action_runs_once_at_a_time_and_what_happened_stays(commands in vec(command(), 0..60)) {
+        let key = EntryKey::of(&json!(["action"]));
+        let mut entry: Option<Entry> = None;
+        let mut holds_lane = false;
+        let mut spent = false;
+        for command in commands {
+            let Ok((next, consequences)) = step(key, entry.as_ref(), command.clone()) else { continue };
+            let before = entry.as_ref().map(|entry| &entry.state);
+            let opens = matches!(command, Command::Open { .. });
+
+            // The revision strictly grows, and the attempts count the openings.
+            prop_assert_eq!(next.revision, entry.as_ref().map_or(0, |entry| entry.revision) + 1);
+            prop_assert_eq!(next.attempt, entry.as_ref().map_or(0, |entry| entry.attempt) + u32::from(opens));
+
+            // It runs only where it is absent or failed, or anew where it is done.
+            if let Command::Open { anew, reference, .. } = &command {
+                match before {
+                    None => prop_assert_eq!(&next.first, reference),
+                    Some(State::Failed) => prop_assert_eq!(Some(&next.first), entry.as_ref().map(|entry| &entry.first)),
+                    Some(State::Done { .. }) => prop_assert!(*anew && next.first == *reference),
+                    Some(State::Open { .. } | State::Unknown { .. }) => prop_assert!(false, "it ran twice"),
+                }
+            } else {
+                let runs = matches!(next.state, State::Open { .. });
+                prop_assert!(!runs, "it ran without an opening");
+            }
+
+            // What is done is left only by an opening; what is open is closed only by its owner or lost; what is
+            // unknown is resolved only by its claimant.
+            let fits = match (before, &command) {
+                (Some(State::Open { owner, .. }), Command::Close { owner: closer, attempt, .. }) => {
+                    owner == closer && *attempt == next.attempt
+                }
+                (Some(State::Open { .. }), command) => matches!(command, Command::Lose { .. }),
+                (Some(State::Unknown { claim: Some(claim), .. }), Command::Resolve { token, .. }) => {
+                    claim.token == *token
+                }
+                (Some(State::Unknown { .. }), command) => matches!(command, Command::Claim { .. }),
+                (None | Some(State::Failed | State::Done { .. }), _) => opens,
+            };
+            prop_assert!(fits, "{:?} after {:?}", command, before);
+
+            // The lane is held exactly while it may be running, and the approval is spent unless nothing happened.
+            for consequence in consequences {
+                match consequence {
+                    Consequence::TakeLane => holds_lane = true,
+                    Consequence::FreeLane => holds_lane = false,
+                    Consequence::MoveLane => prop_assert!(holds_lane),
+                    Consequence::SpendGrant => spent = true,
+                    Consequence::ReturnGrant => spent = false,
+                }
+            }
+            match next.state {
+                State::Open { .. } => prop_assert!(holds_lane && spent),
+                State::Done { .. } => prop_assert!(!holds_lane && spent),
+                State::Failed => prop_assert!(!holds_lane && !spent),
+                State::Unknown { .. } => prop_assert!(holds_lane == next.action.keeps_lane && spent),
+            }
+            entry = Some(next);
+        }
+    }
+}

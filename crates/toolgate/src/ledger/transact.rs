@@ -1,0 +1,356 @@
+//! The transactions of the ledger, written once over the rows of any store.
+//!
+//! A kind of store says how it keeps [`Rows`] and how a transaction over them runs ([`Transact`]). Every function here
+//! checks before it writes, so that a transaction that is turned down has written nothing.
+
+use std::time::Duration;
+
+use super::store::Pending;
+use super::{
+    Claim, Closing, Command, Consequence, Entry, EntryKey, Finding, GrantKey, LaneKey, NewEntry, Opened, Opening,
+    Owner, Proposed, Question, Recall, Stamp, State, StoreError, step,
+};
+use crate::approval::{Approval, ApprovalState, Decision, NotDecided};
+use crate::audit::{Head, Record, Sealed};
+use crate::clock::Millis;
+use crate::json::Digest;
+use crate::session::Session;
+
+/// How long a lapsed entry is kept. INVARIANT (fence): its attempt number goes on when the action comes again, and who
+/// ran it first is long gone when the number is forgotten.
+const GRACE: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// How many lapsed entries one sweep removes.
+const PURGED_AT_ONCE: usize = 256;
+
+pub(super) type Stored<T> = Result<T, StoreError>;
+
+/// What a store keeps, as one transaction sees it.
+pub(super) trait Rows {
+    fn entry(&self, key: EntryKey) -> Stored<Option<Entry>>;
+    fn put_entry(&mut self, entry: &Entry) -> Stored<()>;
+    fn remove_entry(&mut self, key: EntryKey) -> Stored<()>;
+    fn open_entries(&self) -> Stored<Vec<Entry>>;
+    /// The owners of open entries, each with the end of the first lease to end.
+    fn open_owners(&self) -> Stored<Vec<(Owner, Millis)>>;
+    /// At most `limit` done entries that lapse at `until` or before.
+    fn lapsed(&self, until: Millis, limit: usize) -> Stored<Vec<EntryKey>>;
+
+    /// The lane; one that was never taken has version 0.
+    fn lane(&self, key: LaneKey) -> Stored<Lane>;
+    fn put_lane(&mut self, key: LaneKey, lane: Lane) -> Stored<()>;
+
+    fn approval(&self, id: &str) -> Stored<Option<Approval>>;
+    fn put_approval(&mut self, approval: &Approval) -> Stored<()>;
+    /// All approvals of one call, newest first.
+    fn approvals_of_call(&self, call: &GrantKey) -> Stored<Vec<Approval>>;
+    /// All approvals of one tenant, newest first.
+    fn approvals_of_tenant(&self, tenant: &str) -> Stored<Vec<Approval>>;
+    /// The number of approvals that wait for somebody and have not expired.
+    fn count_pending(&self, tenant: &str, principal: &str, now: Millis) -> Stored<usize>;
+
+    fn head(&self) -> Stored<Head>;
+    fn push_record(&mut self, record: &Sealed) -> Stored<()>;
+    fn records(&self, after: u64, limit: usize) -> Stored<Vec<Sealed>>;
+    fn records_of(&self, reference: &str) -> Stored<Vec<Sealed>>;
+}
+
+/// Where the actions that must not overlap stand.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Lane {
+    pub(super) version: u64,
+    /// INVARIANT (one holder): the only entry of the lane that is open, or unknown and keeps it.
+    pub(super) holder: Option<EntryKey>,
+}
+
+/// How a store runs a transaction: all of it and durable before the answer, or nothing of it.
+pub(super) trait Transact: Send + Sync + 'static {
+    fn owner(&self) -> &Owner;
+
+    /// Whether the process that opened entries under this name has provably ended.
+    fn is_dead(&self, owner: &Owner) -> bool;
+
+    fn write<T, F>(&self, job: F) -> Pending<'_, T>
+    where
+        T: Send + 'static,
+        F: FnOnce(&mut dyn Rows) -> Stored<T> + Send + 'static;
+
+    fn read<T, F>(&self, job: F) -> Pending<'_, T>
+    where
+        T: Send + 'static,
+        F: FnOnce(&dyn Rows) -> Stored<T> + Send + 'static;
+}
+
+pub(super) fn recall(rows: &dyn Rows, question: &Question, now: Millis) -> Stored<Recall> {
+    let approval = match &question.grant {
+        Some(call) => newest(rows.approvals_of_call(call)?, now),
+        None => None,
+    };
+    let Some((key, lane)) = question.action else {
+        return Ok(Recall { entry: None, stamp: Stamp { revision: 0, lane_version: 0 }, holder: None, approval });
+    };
+    let entry = rows.entry(key)?.filter(|entry| !entry.lapsed(now));
+    let lane = rows.lane(lane)?;
+    let holder = match lane.holder {
+        Some(holder) if holder != key => rows.entry(holder)?,
+        Some(_) | None => None,
+    };
+    let revision = entry.as_ref().map_or(0, |entry| entry.revision);
+    Ok(Recall { entry, stamp: Stamp { revision, lane_version: lane.version }, holder, approval })
+}
+
+/// Of approvals that come newest first, the one to go by: a granted one before a pending one.
+fn newest(approvals: Vec<Approval>, now: Millis) -> Option<Approval> {
+    let mut pending = None;
+    for approval in approvals.into_iter().filter(|approval| now < approval.expires_at) {
+        match approval.state {
+            ApprovalState::Granted => return Some(approval),
+            ApprovalState::Pending => pending = pending.or(Some(approval)),
+            ApprovalState::Denied | ApprovalState::Used { .. } => {}
+        }
+    }
+    pending
+}
+
+pub(super) fn open(rows: &mut dyn Rows, opening: Opening, now: Millis) -> Stored<Opened> {
+    let Opening { entry, grant, intent } = opening;
+    let spent = match grant {
+        None => None,
+        Some((id, slice)) => match usable(rows, &id, slice, now)? {
+            Some(approval) => {
+                Some(Approval { state: ApprovalState::Used { by: intent.reference().clone() }, ..approval })
+            }
+            None => return Ok(Opened::Moved),
+        },
+    };
+    let (attempt, first) = match entry {
+        None => {
+            if let Some(spent) = &spent {
+                rows.put_approval(spent)?;
+            }
+            (1, intent.reference().clone())
+        }
+        Some(mut new) => {
+            // INVARIANT (one approval, one action): what the entry names is what is used up with it.
+            new.action.grant = spent.as_ref().map(|approval| approval.id.clone());
+            let Some((entry, consequences)) = open_entry(rows, new, now)? else { return Ok(Opened::Moved) };
+            apply(rows, &entry, &consequences, spent.as_ref())?;
+            (entry.attempt, entry.first)
+        }
+    };
+    append(rows, intent)?;
+    Ok(Opened::Open { attempt, first })
+}
+
+/// The approval, if it can be used now under policies of this digest.
+fn usable(rows: &dyn Rows, id: &str, slice: Digest, now: Millis) -> Stored<Option<Approval>> {
+    let approval = rows.approval(id)?;
+    Ok(approval.filter(|approval| {
+        approval.state == ApprovalState::Granted && now < approval.expires_at && approval.slice == slice
+    }))
+}
+
+/// The opened entry, if what the decision was based on still stands.
+fn open_entry(rows: &dyn Rows, new: NewEntry, now: Millis) -> Stored<Option<(Entry, Vec<Consequence>)>> {
+    let NewEntry { key, action, owner, lease_end, reference, anew, stamp } = new;
+    let entry = rows.entry(key)?;
+    let lapsed = entry.as_ref().is_some_and(|entry| entry.lapsed(now));
+    let revision = entry.as_ref().filter(|_| !lapsed).map_or(0, |entry| entry.revision);
+    let lane = rows.lane(action.lane)?;
+    let free = lane.holder.is_none_or(|holder| holder == key);
+    if (Stamp { revision, lane_version: lane.version }) != stamp || !free {
+        return Ok(None);
+    }
+    let command = Command::Open { owner, lease_end, reference, action, anew: anew || lapsed };
+    Ok(step(key, entry.as_ref(), command).ok())
+}
+
+pub(super) fn close(rows: &mut dyn Rows, closing: Closing, outcome: Record, now: Millis) -> Stored<bool> {
+    let Closing { key, owner, attempt, verdict } = closing;
+    let entry = rows.entry(key)?;
+    let lane_version = next_lane_version(rows, entry.as_ref())?;
+    let command = Command::Close { owner, attempt, verdict, lane_version, now };
+    let closed = match step(key, entry.as_ref(), command) {
+        Ok((entry, consequences)) => {
+            apply(rows, &entry, &consequences, None)?;
+            true
+        }
+        Err(_) => false,
+    };
+    append(rows, outcome)?;
+    Ok(closed)
+}
+
+/// What there is to sweep.
+pub(super) struct Survey {
+    /// Who has open entries.
+    pub(super) owners: Vec<Owner>,
+    /// Whether a lease is over or an entry can be forgotten.
+    pub(super) overdue: bool,
+}
+
+pub(super) fn survey(rows: &dyn Rows, now: Millis) -> Stored<Survey> {
+    let open = rows.open_owners()?;
+    let overdue = open.iter().any(|(_, lease_end)| *lease_end <= now) || !rows.lapsed(forgotten(now), 1)?.is_empty();
+    Ok(Survey { owners: open.into_iter().map(|(owner, _)| owner).collect(), overdue })
+}
+
+pub(super) fn sweep(
+    rows: &mut dyn Rows,
+    dead: &[Owner],
+    record: &dyn Fn(&Entry) -> Record,
+    now: Millis,
+) -> Stored<usize> {
+    let mut lost = 0;
+    for entry in rows.open_entries()? {
+        let State::Open { owner, lease_end } = &entry.state else { continue };
+        if now < *lease_end && !dead.contains(owner) {
+            continue;
+        }
+        if let Ok((entry, consequences)) = step(entry.key, Some(&entry), Command::Lose { now }) {
+            apply(rows, &entry, &consequences, None)?;
+            append(rows, record(&entry))?;
+            lost += 1;
+        }
+    }
+    for key in rows.lapsed(forgotten(now), PURGED_AT_ONCE)? {
+        rows.remove_entry(key)?;
+    }
+    Ok(lost)
+}
+
+/// What lapsed at this moment or before can be forgotten.
+fn forgotten(now: Millis) -> Millis {
+    Millis(now.0.saturating_sub(Millis(0).after(GRACE).0))
+}
+
+pub(super) fn claim(rows: &mut dyn Rows, key: EntryKey, claim: Claim, now: Millis) -> Stored<Option<Entry>> {
+    let entry = rows.entry(key)?;
+    let Ok((entry, consequences)) = step(key, entry.as_ref(), Command::Claim { claim, now }) else { return Ok(None) };
+    apply(rows, &entry, &consequences, None)?;
+    Ok(Some(entry))
+}
+
+pub(super) fn resolve(
+    rows: &mut dyn Rows,
+    key: EntryKey,
+    token: String,
+    finding: Finding,
+    record: Record,
+    now: Millis,
+) -> Stored<bool> {
+    let entry = rows.entry(key)?;
+    let lane_version = next_lane_version(rows, entry.as_ref())?;
+    let command = Command::Resolve { token, finding, lane_version, now };
+    let Ok((entry, consequences)) = step(key, entry.as_ref(), command) else { return Ok(false) };
+    apply(rows, &entry, &consequences, None)?;
+    append(rows, record)?;
+    Ok(true)
+}
+
+pub(super) fn propose(
+    rows: &mut dyn Rows,
+    approval: Approval,
+    cap: usize,
+    record: Record,
+    now: Millis,
+) -> Stored<Proposed> {
+    let call = GrantKey::of(&approval);
+    let standing = rows
+        .approvals_of_call(&call)?
+        .into_iter()
+        .find(|approval| approval.state == ApprovalState::Pending && now < approval.expires_at);
+    let approval = match standing {
+        Some(standing) => standing,
+        None if rows.count_pending(&call.tenant, &call.principal, now)? >= cap => return Ok(Proposed::TooMany),
+        None => {
+            rows.put_approval(&approval)?;
+            approval
+        }
+    };
+    append(rows, record)?;
+    Ok(Proposed::Pending(approval))
+}
+
+/// A person's answer to an approval.
+pub(super) struct Answer {
+    pub(super) by: Session,
+    pub(super) decision: Decision,
+    pub(super) granted_until: Millis,
+}
+
+pub(super) fn decide(
+    rows: &mut dyn Rows,
+    id: &str,
+    answer: &Answer,
+    record: impl FnOnce(&Approval) -> Record,
+    now: Millis,
+) -> Stored<Result<Approval, NotDecided>> {
+    let Some(mut approval) = rows.approval(id)? else { return Ok(Err(NotDecided::Missing)) };
+    if let Err(reason) = approval.decide(&answer.by, answer.decision, now, answer.granted_until) {
+        return Ok(Err(reason));
+    }
+    rows.put_approval(&approval)?;
+    append(rows, record(&approval))?;
+    Ok(Ok(approval))
+}
+
+/// The version that the lane of this entry has after the next change.
+fn next_lane_version(rows: &dyn Rows, entry: Option<&Entry>) -> Stored<u64> {
+    entry.map_or(Ok(0), |entry| Ok(rows.lane(entry.action.lane)?.version + 1))
+}
+
+/// Persists a transition: the entry, and all that follows from it. `spent` is the approval that an opening uses up.
+fn apply(rows: &mut dyn Rows, entry: &Entry, consequences: &[Consequence], spent: Option<&Approval>) -> Stored<()> {
+    rows.put_entry(entry)?;
+    for consequence in consequences {
+        match consequence {
+            Consequence::TakeLane => move_lane(rows, entry, |_| Some(entry.key))?,
+            // An entry that let go of its lane while it was unknown does not free it for whoever took it since.
+            Consequence::FreeLane => move_lane(rows, entry, |holder| holder.filter(|holder| *holder != entry.key))?,
+            Consequence::MoveLane => move_lane(rows, entry, |holder| holder)?,
+            Consequence::SpendGrant => {
+                if let Some(spent) = spent {
+                    rows.put_approval(spent)?;
+                }
+            }
+            Consequence::ReturnGrant => return_grant(rows, entry)?,
+        }
+    }
+    Ok(())
+}
+
+fn move_lane(
+    rows: &mut dyn Rows,
+    entry: &Entry,
+    holder: impl FnOnce(Option<EntryKey>) -> Option<EntryKey>,
+) -> Stored<()> {
+    let lane = rows.lane(entry.action.lane)?;
+    rows.put_lane(entry.action.lane, Lane { version: lane.version + 1, holder: holder(lane.holder) })
+}
+
+fn return_grant(rows: &mut dyn Rows, entry: &Entry) -> Stored<()> {
+    let Some(id) = &entry.action.grant else { return Ok(()) };
+    match rows.approval(id)? {
+        Some(approval) if matches!(approval.state, ApprovalState::Used { .. }) => {
+            rows.put_approval(&Approval { state: ApprovalState::Granted, ..approval })
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+pub(super) fn append(rows: &mut dyn Rows, record: Record) -> Stored<()> {
+    let sealed = record.seal(rows.head()?);
+    rows.push_record(&sealed)
+}
+
+impl GrantKey {
+    /// Whose approval of which call this is.
+    pub(super) fn of(approval: &Approval) -> Self {
+        Self {
+            tenant: approval.tenant.clone(),
+            principal: approval.requester.canonical(),
+            call_digest: approval.call_digest,
+        }
+    }
+}
