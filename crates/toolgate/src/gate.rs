@@ -1,0 +1,332 @@
+//! The gate: the straight line from a call to a reply. It alone builds the records of what happened.
+
+mod builder;
+mod recorder;
+mod records;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::approval::{Approval, Decision, NotDecided};
+use crate::call::Call;
+use crate::clock::Clock;
+use crate::contract::{Contract, Registry};
+use crate::fault::Fault;
+use crate::ledger::{self, Store};
+use crate::policy::Policies;
+use crate::recovery::Recovery;
+use crate::refusal::{ApprovalNotice, Code, Effect, Refusal};
+use crate::reply::{Answer, Outcome, Reply};
+use crate::session::Session;
+use crate::stage::admit::{Admit, Admitted};
+use crate::stage::inform::Inform;
+use crate::stage::permit::{Denied, Permit, Permitted};
+use crate::stage::reserve::{Reservation, Reserve};
+use crate::stage::run::Run;
+use crate::stage::settle::{Settle, Settled};
+use crate::stage::{Halt, Stop};
+use crate::trace::{Learned, Trace};
+use crate::wire::{Broken, Proposed};
+
+pub use crate::policy::PolicyFault;
+pub use builder::{BuildError, Builder};
+use recorder::Recorder;
+use records::Heading;
+
+/// Decides whether proposed calls may happen, makes them happen under limits and at most once, and answers.
+///
+/// Cloning gives another handle of the same gate.
+#[derive(Clone)]
+pub struct Gate {
+    line: Arc<Line>,
+    tasks: TaskTracker,
+    recorder: Arc<Recorder>,
+    closing: Arc<AtomicBool>,
+}
+
+/// The stages with their compiled state, and the words that they share.
+struct Line {
+    admit: Admit,
+    inform: Inform,
+    permit: Permit,
+    reserve: Reserve,
+    run: Run,
+    settle: Settle,
+    registry: Arc<Registry>,
+    policies: Arc<Policies>,
+    recovery: Recovery,
+    store: Store,
+    clock: Arc<dyn Clock>,
+    granted_for: Duration,
+}
+
+/// What came of acting.
+enum Acted {
+    Settled(Settled),
+    Moved(Box<Permitted>),
+}
+
+/// How often a call whose ground moved is informed again.
+const WAYS_BACK: usize = 2;
+/// How many approvals may be pending for one principal.
+const PENDING_CAP: usize = 100;
+
+impl Gate {
+    /// Starts a gate.
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+
+    /// Passes one call down the line. A refusal is a reply; a fault is the gate's own failure, before anything ran.
+    ///
+    /// Dropping the future tells the work that its caller has gone; what was reserved is settled all the same.
+    pub async fn call(&self, call: Call, session: &Session) -> Result<Reply, Fault> {
+        self.ready()?;
+        let heading = Arc::new(Heading::of(&call, session));
+        match self.pass(call, &heading).await {
+            Ok(Settled { answer, trace, .. }) => Ok(heading.reply(answer, trace)),
+            Err(stop) => self.stop(&heading, stop).await,
+        }
+    }
+
+    /// The line.
+    async fn pass(&self, call: Call, heading: &Arc<Heading>) -> Result<Settled, Stop> {
+        let mut admitted = self.line.admit.enter(call, heading.session(), heading.reference())?;
+        for _ in 0..=WAYS_BACK {
+            let informed = self.line.inform.enter(admitted).await?;
+            let permitted = match self.line.permit.enter(informed) {
+                Ok(permitted) => permitted,
+                Err(denied) => {
+                    admitted = self.reconsider(*denied).await?;
+                    continue;
+                }
+            };
+            match self.act(permitted, heading).await? {
+                Acted::Settled(settled) => return Ok(settled),
+                Acted::Moved(permitted) => admitted = permitted.withdraw().withdraw(),
+            }
+        }
+        Err(Stop::refused(Refusal::before(Code::InProgress), admitted.into_trace()))
+    }
+
+    /// A denial holds only while the ground stands that it rests on.
+    async fn reconsider(&self, denied: Denied) -> Result<Admitted, Stop> {
+        match self.line.inform.has_moved(denied.informed()).await {
+            Ok(true) => Ok(denied.withdraw().withdraw()),
+            Ok(false) => Err(denied.into_stop()),
+            Err(error) => Err(Stop::fault(error, denied.into_stop().trace)),
+        }
+    }
+
+    /// Reserves, runs and settles in a task of the gate's own, so that nobody who goes away leaves an entry open.
+    async fn act(&self, permitted: Permitted, heading: &Arc<Heading>) -> Result<Acted, Stop> {
+        let gone = CancellationToken::new();
+        let _caller = gone.clone().drop_guard();
+        let (line, heading, recorder) = (Arc::clone(&self.line), Arc::clone(heading), Arc::clone(&self.recorder));
+        let task = self.tasks.spawn(async move {
+            let intent = heading.intent(&permitted, line.clock.now());
+            let reserved = match line.reserve.enter(permitted, intent).await? {
+                Reservation::Reserved(reserved) => *reserved,
+                Reservation::Moved(permitted) => return Ok(Acted::Moved(permitted)),
+            };
+            let ran = line.run.enter(reserved, gone).await;
+            let outcome = |trace: &Trace, answer: &Answer| heading.outcome(trace, answer, line.clock.now());
+            let settled = line.settle.enter(ran, outcome).await;
+            if !settled.recorded {
+                recorder.put(heading.read(&settled, line.clock.now())).await;
+            }
+            Ok(Acted::Settled(settled))
+        });
+        task.await.unwrap_or_else(|_| Err(Stop::fault(Fault::Lost, Trace::start())))
+    }
+
+    /// The reply to a call that ended before anything ran.
+    async fn stop(&self, heading: &Heading, Stop { halt, trace }: Stop) -> Result<Reply, Fault> {
+        let now = self.line.clock.now();
+        match halt {
+            Halt::Refused(refusal) => {
+                self.recorder.put(heading.refused(&refusal, &trace, now)).await;
+                Ok(heading.reply(Answer::Refused(*refusal), trace))
+            }
+            Halt::Replayed { answer, first } => {
+                self.recorder.put(heading.replayed(&first, &trace, now)).await;
+                Ok(heading.reply(*answer, trace).replayed_from(first))
+            }
+            Halt::Pending(approval) => {
+                let record = heading.proposed(&approval, &trace, now);
+                let refusal = match self.line.store.propose(*approval, PENDING_CAP, record, now).await? {
+                    ledger::Proposed::Pending(approval) => held(&approval),
+                    ledger::Proposed::TooMany => Refusal::before(Code::Overloaded)
+                        .message("Too many of this person's calls wait for approval. Nothing was done."),
+                };
+                Ok(heading.reply(Answer::Refused(refusal), trace))
+            }
+            Halt::Fault(fault) => Err(fault),
+        }
+    }
+
+    /// Passes the calls of one turn, together as their lanes allow. The answers come in the order of the calls.
+    pub async fn turn(&self, calls: Vec<Proposed>, session: &Session) -> Vec<Result<Reply, Fault>> {
+        let answers = calls.into_iter().map(|proposed| async move {
+            match proposed {
+                Proposed::Call(call) => self.call(call, session).await,
+                Proposed::Broken(broken) => self.broken(broken, session).await,
+            }
+        });
+        futures_util::future::join_all(answers).await
+    }
+
+    /// The reply to a call that its dialect refuses as it stands: it is recorded like any other.
+    async fn broken(&self, broken: Broken, session: &Session) -> Result<Reply, Fault> {
+        self.ready()?;
+        let heading = Heading::new(broken.call_id, broken.tool, session);
+        let mut trace = Trace::start();
+        trace.note("decode", Learned::new().with("refused", broken.refusal.code().as_str()));
+        self.stop(&heading, Stop::refused(broken.refusal, trace)).await
+    }
+
+    /// Judges a call without asking anybody and without running anything. The reply tells what would become of it.
+    pub async fn dry_run(&self, call: Call, session: &Session) -> Result<Reply, Fault> {
+        self.ready()?;
+        let heading = Heading::of(&call, session);
+        let judged = match self.line.admit.enter(call, heading.session(), heading.reference()) {
+            Ok(admitted) => match self.line.inform.enter(admitted).await {
+                Ok(informed) => self.line.permit.enter(informed).map_err(|denied| denied.into_stop()),
+                Err(stop) => Err(stop),
+            },
+            Err(stop) => Err(stop),
+        };
+        let (answer, trace) = match judged {
+            Ok(permitted) => records::forecast(permitted),
+            Err(Stop { halt, trace }) => match halt {
+                Halt::Refused(refusal) => (Answer::Refused(*refusal), trace),
+                Halt::Replayed { answer, .. } => (*answer, trace),
+                Halt::Pending(approval) => (Answer::Refused(would_ask(&approval)), trace),
+                Halt::Fault(fault) => return Err(fault),
+            },
+        };
+        self.recorder.put(heading.dry_run(&answer, &trace, self.line.clock.now())).await;
+        Ok(heading.reply(answer, trace))
+    }
+
+    /// Judges the calls of one turn, as [`Gate::dry_run`] does.
+    pub async fn dry_turn(&self, calls: Vec<Proposed>, session: &Session) -> Vec<Result<Reply, Fault>> {
+        let answers = calls.into_iter().map(|proposed| async move {
+            match proposed {
+                Proposed::Call(call) => self.dry_run(call, session).await,
+                Proposed::Broken(broken) => self.broken(broken, session).await,
+            }
+        });
+        futures_util::future::join_all(answers).await
+    }
+
+    /// The tools that this session may see, by name.
+    pub fn tools(&self, session: &Session) -> Vec<&Contract> {
+        let contracts = self.line.registry.iter().map(|tool| &tool.contract);
+        contracts.filter(|contract| self.line.policies.visible(&contract.name, session)).collect()
+    }
+
+    /// The approvals of the session's tenant, newest first.
+    pub async fn approvals(&self, session: &Session) -> Result<Vec<Approval>, Fault> {
+        Ok(self.line.store.approvals(session.tenant().to_owned()).await?)
+    }
+
+    /// Says yes to everything that this person may answer of a pending approval. It runs nothing: the same call, sent
+    /// again, uses the grant.
+    pub async fn approve(&self, id: &str, by: &Session) -> Result<Approval, NotDecided> {
+        self.decide(id, by, Decision::Approve).await
+    }
+
+    /// Says no to a pending approval.
+    pub async fn deny(&self, id: &str, by: &Session) -> Result<Approval, NotDecided> {
+        self.decide(id, by, Decision::Deny).await
+    }
+
+    async fn decide(&self, id: &str, by: &Session, decision: Decision) -> Result<Approval, NotDecided> {
+        let now = self.line.clock.now();
+        let granted_until = now.after(self.line.granted_for);
+        let record = records::decision(by.clone(), decision, now);
+        let decided = self.line.store.decide(id.to_owned(), by.clone(), decision, granted_until, record, now).await;
+        decided.unwrap_or(Err(NotDecided::Store))
+    }
+
+    /// The moment that it is for this gate, by which approvals and entries are dated.
+    pub fn now(&self) -> crate::clock::Millis {
+        self.line.clock.now()
+    }
+
+    /// The schema, in the Cedar language, that the contracts make and the policies are held to.
+    pub fn cedar_schema(&self) -> &str {
+        self.line.policies.cedar_schema()
+    }
+
+    /// The store of this gate.
+    pub fn store(&self) -> &Store {
+        &self.line.store
+    }
+
+    /// Marks the actions of dead processes as unknown. It also happens by itself where a call meets one.
+    pub async fn sweep(&self) -> Result<usize, Fault> {
+        Ok(self.line.recovery.sweep().await?)
+    }
+
+    /// Takes no more calls, waits for those that run, and until their records are durable.
+    pub async fn finish(&self) -> Result<(), Fault> {
+        self.closing.store(true, Ordering::SeqCst);
+        self.tasks.close();
+        self.tasks.wait().await;
+        self.recorder.flush().await
+    }
+
+    fn ready(&self) -> Result<(), Fault> {
+        if self.closing.load(Ordering::SeqCst) {
+            return Err(Fault::Closing);
+        }
+        self.recorder.ready()
+    }
+}
+
+impl std::fmt::Debug for Gate {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Gate").finish_non_exhaustive()
+    }
+}
+
+/// The refusal of a call that waits for a person.
+fn held(approval: &Approval) -> Refusal {
+    let notice = ApprovalNotice {
+        id: approval.id.clone(),
+        expires_at: approval.expires_at.to_string(),
+        approvers: approval.reasons.iter().map(|reason| reason.approvers.clone().into()).collect(),
+    };
+    let message = format!(
+        "{} It waits as approval {} for {}. Nothing was done; send the same call again once it is approved.",
+        asks(approval),
+        approval.id,
+        approval.who_is_missing()
+    );
+    Refusal::before(Code::ApprovalRequired).message(message).approval(notice)
+}
+
+fn would_ask(approval: &Approval) -> Refusal {
+    let message = format!("{} It would wait for {}.", asks(approval), approval.who_is_missing());
+    Refusal::before(Code::ApprovalRequired).message(message)
+}
+
+fn asks(approval: &Approval) -> String {
+    let messages: Vec<&str> = approval.reasons.iter().map(|reason| reason.message.as_str()).collect();
+    messages.join(" ")
+}
+
+/// What a dry run tells of a call that would pass.
+fn would(what: &str, preview: &str) -> Answer {
+    match Outcome::of(&json!({ "would": what, "preview": preview }), Effect::None, Vec::new()) {
+        Some(outcome) => Answer::Result(outcome),
+        None => Answer::Refused(Refusal::before(Code::InvalidResult)),
+    }
+}

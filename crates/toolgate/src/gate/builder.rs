@@ -1,0 +1,233 @@
+//! Building a gate: everything is checked before there is one, and every problem is told at once.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use tokio_util::task::TaskTracker;
+
+use super::recorder::Recorder;
+use super::{Gate, Line, records};
+use crate::clock::{Clock, SystemClock};
+use crate::contract::{Contract, Registry, Tool, ToolFault};
+use crate::facts::Facts;
+use crate::json::Limits;
+use crate::ledger::{Store, StoreError};
+use crate::policy::{ApprovalSugar, FactShape, Policies, PolicyFault, PolicySource, PolicyTool};
+use crate::recovery::{Recovery, Scribe};
+use crate::session::Standing;
+use crate::stage::admit::Admit;
+use crate::stage::inform::Inform;
+use crate::stage::permit::Permit;
+use crate::stage::reserve::Reserve;
+use crate::stage::run::Run;
+use crate::stage::settle::Settle;
+
+/// What a gate is built from. Tools, policies and a store must be given; everything else has a default that is safe.
+pub struct Builder {
+    tools: Vec<Tool>,
+    policies: Vec<(String, String)>,
+    store: Option<OpenStore>,
+    clock: Arc<dyn Clock>,
+    standing: Option<Arc<dyn Standing>>,
+    limits: Limits,
+    asked_for: Duration,
+    granted_for: Duration,
+}
+
+/// Opens the store, once everything else is known to be right.
+type OpenStore = Box<dyn FnOnce() -> Result<Store, StoreError>>;
+
+/// Why there is no gate.
+#[derive(Debug, thiserror::Error)]
+pub enum BuildError {
+    /// No store was given, so nothing could be promised of writes.
+    #[error("a gate needs a store: Store::sqlite(path), or Store::memory() where nothing must survive the process")]
+    NoStore,
+    /// The store cannot be opened or written.
+    #[error("{0}")]
+    Store(#[from] StoreError),
+    /// Contracts or policies are wrong.
+    #[error("{}", Listed { tools, policies })]
+    Faults {
+        /// What is wrong with contracts.
+        tools: Vec<ToolFault>,
+        /// What is wrong with policies.
+        policies: Vec<PolicyFault>,
+    },
+}
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+impl Default for Builder {
+    fn default() -> Self {
+        Self {
+            tools: Vec::new(),
+            policies: Vec::new(),
+            store: None,
+            clock: Arc::new(SystemClock),
+            standing: None,
+            limits: Limits::default(),
+            asked_for: HOUR,
+            granted_for: HOUR,
+        }
+    }
+}
+
+impl Builder {
+    /// Declares a tool.
+    #[must_use]
+    pub fn tool(mut self, tool: Tool) -> Self {
+        self.tools.push(tool);
+        self
+    }
+
+    /// Adds policies in the Cedar language. Without a permit nothing is permitted.
+    #[must_use]
+    pub fn policy(self, text: impl Into<String>) -> Self {
+        let name = format!("policy {}", self.policies.len() + 1);
+        self.policy_file(name, text)
+    }
+
+    /// Adds policies in the Cedar language, with the name that faults call them by.
+    #[must_use]
+    pub fn policy_file(mut self, name: impl Into<String>, text: impl Into<String>) -> Self {
+        self.policies.push((name.into(), text.into()));
+        self
+    }
+
+    /// Where actions, approvals and records are kept.
+    #[must_use]
+    pub fn store(self, store: Store) -> Self {
+        self.open_store(move || Ok(store))
+    }
+
+    /// Opens the store once contracts and policies are known to be right, so that a gate with faults leaves nothing.
+    #[must_use]
+    pub fn open_store(mut self, open: impl FnOnce() -> Result<Store, StoreError> + 'static) -> Self {
+        self.store = Some(Box::new(open));
+        self
+    }
+
+    /// The wall clock; the operating system's if not set.
+    #[must_use]
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// The source that lists people's roles today. Without one an approver counts with the roles of their approval.
+    #[must_use]
+    pub fn standing(mut self, standing: Arc<dyn Standing>) -> Self {
+        self.standing = Some(standing);
+        self
+    }
+
+    /// The bounds of argument texts.
+    #[must_use]
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// How long a pending approval can be answered, and how long a grant can be used; an hour each if not set.
+    #[must_use]
+    pub fn approvals_expire(mut self, asked_for: Duration, granted_for: Duration) -> Self {
+        self.asked_for = asked_for;
+        self.granted_for = granted_for;
+        self
+    }
+
+    /// The gate, or everything that is wrong.
+    pub fn build(self) -> Result<Gate, BuildError> {
+        // Policies are read against the contracts, so there is nothing to say of them before these are mended.
+        let registry =
+            Registry::build(self.tools).map_err(|tools| BuildError::Faults { tools, policies: Vec::new() })?;
+        let policies = compile(&registry, &self.policies)
+            .map_err(|policies| BuildError::Faults { tools: Vec::new(), policies })?;
+        let store = self.store.ok_or(BuildError::NoStore)?()?;
+        let (registry, policies, clock) = (Arc::new(registry), Arc::new(policies), self.clock);
+        let facts = Facts::new(Arc::clone(&registry));
+        let scribe = Scribe { lost: records::lost, reconciled: records::reconciled };
+        let recovery = Recovery::new(store.clone(), Arc::clone(&registry), facts.clone(), Arc::clone(&clock), scribe);
+        let line = Line {
+            admit: Admit::new(Arc::clone(&registry), Arc::clone(&policies), self.limits),
+            inform: Inform::new(store.clone(), facts, recovery.clone(), Arc::clone(&policies), Arc::clone(&clock)),
+            permit: Permit::new(Arc::clone(&policies), self.standing, Arc::clone(&clock), self.asked_for),
+            reserve: Reserve::new(store.clone(), Arc::clone(&clock)),
+            run: Run,
+            settle: Settle::new(store.clone(), Arc::clone(&clock)),
+            registry,
+            policies,
+            recovery,
+            store: store.clone(),
+            clock,
+            granted_for: self.granted_for,
+        };
+        Ok(Gate {
+            line: Arc::new(line),
+            tasks: TaskTracker::new(),
+            recorder: Arc::new(Recorder::new(store)),
+            closing: Arc::new(AtomicBool::new(false)),
+        })
+    }
+}
+
+/// Compiles the policies against what the contracts say.
+fn compile(registry: &Registry, texts: &[(String, String)]) -> Result<Policies, Vec<PolicyFault>> {
+    let sources: Vec<PolicySource<'_>> = texts.iter().map(|(name, text)| PolicySource { name, text }).collect();
+    let tools: Vec<PolicyTool<'_>> = registry.iter().map(|tool| policy_tool(registry, &tool.contract)).collect();
+    Policies::compile(&sources, &tools)
+}
+
+fn policy_tool<'a>(registry: &'a Registry, contract: &'a Contract) -> PolicyTool<'a> {
+    let own = contract.resource.as_ref().map(|resource| resource.fact.as_str());
+    let shape = |(name, fact): (&'a String, &'a crate::contract::Fact)| {
+        let output = registry.get(&fact.tool)?.contract.output.as_ref()?.document();
+        Some(FactShape { name, output, required: own == Some(name) })
+    };
+    PolicyTool {
+        name: &contract.name,
+        write: contract.is_write(),
+        tags: &contract.tags,
+        groups: &[],
+        input: contract.input.document(),
+        facts: contract.facts.iter().filter_map(shape).collect(),
+        resource: contract.resource.as_ref().map(|resource| resource.kind.as_str()),
+        approval: contract.approval.as_ref().map(|rule| ApprovalSugar {
+            when: &rule.when,
+            approvers: rule.approvers.clone(),
+            message: rule.message.as_deref(),
+        }),
+    }
+}
+
+impl fmt::Debug for Builder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Builder").field("tools", &self.tools).finish_non_exhaustive()
+    }
+}
+
+/// Every fault, a line each.
+struct Listed<'a> {
+    tools: &'a [ToolFault],
+    policies: &'a [PolicyFault],
+}
+
+impl fmt::Display for Listed<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let count = self.tools.len() + self.policies.len();
+        write!(f, "{count} fault{} in contracts and policies", if count == 1 { "" } else { "s" })?;
+        for ToolFault { tool, problem } in self.tools {
+            write!(f, "\n{tool}{}: {}", problem.at, problem.message)?;
+            if let Some(hint) = &problem.hint {
+                write!(f, " ({hint})")?;
+            }
+        }
+        for fault in self.policies {
+            write!(f, "\n{fault}")?;
+        }
+        Ok(())
+    }
+}

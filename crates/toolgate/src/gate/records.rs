@@ -1,0 +1,213 @@
+//! The records that the gate writes: who asked for what, what every stage learned, and what became of it.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use super::would;
+use crate::approval::{Approval, Decision};
+use crate::audit::{Kind, Record};
+use crate::call::{Call, Ref};
+use crate::clock::Millis;
+use crate::json::Digest;
+use crate::ledger::{Entry, Finding};
+use crate::refusal::Refusal;
+use crate::reply::{Answer, Reply};
+use crate::session::Session;
+use crate::stage::inform::Recalled;
+use crate::stage::permit::Permitted;
+use crate::stage::settle::Settled;
+use crate::template::Scope;
+use crate::trace::Trace;
+
+/// What all records of one attempt begin with.
+pub(super) struct Heading {
+    call_id: String,
+    tool: String,
+    session: Arc<Session>,
+    reference: Ref,
+}
+
+impl Heading {
+    pub(super) fn of(call: &Call, session: &Session) -> Self {
+        Self::new(call.id.clone(), call.tool.clone(), session)
+    }
+
+    pub(super) fn new(call_id: String, tool: String, session: &Session) -> Self {
+        Self { call_id, tool, session: Arc::new(session.clone()), reference: Ref::fresh() }
+    }
+
+    pub(super) fn session(&self) -> Arc<Session> {
+        Arc::clone(&self.session)
+    }
+
+    pub(super) fn reference(&self) -> Ref {
+        self.reference.clone()
+    }
+
+    pub(super) fn reply(&self, answer: Answer, trace: Trace) -> Reply {
+        Reply::new(self.call_id.clone(), self.tool.clone(), self.reference.clone(), answer, trace)
+    }
+
+    /// The intent of a write, or of a read that uses up an approval; any other read has none.
+    pub(super) fn intent(&self, permitted: &Permitted, now: Millis) -> Option<Record> {
+        let informed = permitted.informed();
+        let needed = informed.action().is_some() || permitted.consent().is_some();
+        needed.then(|| self.record(Kind::Intent, informed.admitted().trace(), Map::new(), now))
+    }
+
+    pub(super) fn outcome(&self, trace: &Trace, answer: &Answer, now: Millis) -> Record {
+        self.record(Kind::Outcome, trace, ended(answer), now)
+    }
+
+    pub(super) fn read(&self, settled: &Settled, now: Millis) -> Record {
+        self.record(Kind::Read, &settled.trace, ended(&settled.answer), now)
+    }
+
+    pub(super) fn refused(&self, refusal: &Refusal, trace: &Trace, now: Millis) -> Record {
+        self.record(Kind::Refusal, trace, refused(refusal), now)
+    }
+
+    pub(super) fn replayed(&self, first: &Ref, trace: &Trace, now: Millis) -> Record {
+        self.record(Kind::Replay, trace, Map::from_iter([("first_ref".to_owned(), json!(first))]), now)
+    }
+
+    pub(super) fn dry_run(&self, answer: &Answer, trace: &Trace, now: Millis) -> Record {
+        self.record(Kind::DryRun, trace, ended(answer), now)
+    }
+
+    pub(super) fn proposed(&self, approval: &Approval, trace: &Trace, now: Millis) -> Record {
+        let rules: Vec<&str> = approval.reasons.iter().map(|reason| reason.rule.as_str()).collect();
+        let told = [("approval", json!(approval.id)), ("rules", json!(rules))];
+        self.record(
+            Kind::Proposal,
+            trace,
+            told.map(|(name, value)| (name.to_owned(), value)).into_iter().collect(),
+            now,
+        )
+    }
+
+    fn record(&self, kind: Kind, trace: &Trace, told: Map<String, Value>, now: Millis) -> Record {
+        let mut body = told;
+        body.insert("tool".into(), json!(bounded(&self.tool)));
+        body.insert("call_id".into(), json!(bounded(&self.call_id)));
+        body.insert("tenant".into(), json!(self.session.tenant()));
+        body.insert("principal".into(), json!(self.session.principal()));
+        body.insert("run".into(), json!(self.session.run()));
+        body.insert("stages".into(), json!(trace));
+        Record::new(kind, now, self.reference.clone(), body)
+    }
+}
+
+/// What a dry run tells of a call that would pass.
+pub(super) fn forecast(permitted: Permitted) -> (Answer, Trace) {
+    let informed = permitted.informed();
+    let admitted = informed.admitted();
+    let scope = Scope {
+        arguments: admitted.arguments(),
+        session: admitted.session(),
+        facts: Some(informed.facts()),
+        idempotency_key: None,
+        reference: Some(admitted.reference().as_str()),
+    };
+    let contract = &admitted.tool().contract;
+    let preview = contract.preview.as_ref().map_or_else(|| contract.name.clone(), |preview| preview.preview(scope));
+    let what = match informed.action().map(|action| &action.recalled) {
+        Some(Recalled::Replay(_)) => "replay",
+        Some(Recalled::Conflict) => "refuse as key_conflict",
+        Some(Recalled::Fresh | Recalled::Reopen | Recalled::Anew) | None => "run",
+    };
+    let answer = would(what, &preview);
+    (answer, permitted.withdraw().withdraw().into_trace())
+}
+
+/// Writes the record of a person's answer, once it counts.
+pub(super) fn decision(by: Session, decision: Decision, now: Millis) -> Box<dyn FnOnce(&Approval) -> Record + Send> {
+    Box::new(move |approval| {
+        let said = match decision {
+            Decision::Approve => "approve",
+            Decision::Deny => "deny",
+        };
+        let body = json!({
+            "approval": approval.id,
+            "tool": approval.tool,
+            "tenant": approval.tenant,
+            "principal": by.principal(),
+            "call_digest": approval.call_digest,
+            "decision": said,
+            "state": approval.state_at(now),
+        });
+        Record::new(Kind::Decision, now, Ref::fresh(), into_map(body))
+    })
+}
+
+/// The record of an action whose owner is dead or whose lease is over.
+pub(super) fn lost(entry: &Entry, now: Millis) -> Record {
+    Record::new(Kind::Lost, now, entry.first.clone(), about(entry))
+}
+
+/// The record of what reconciling found.
+pub(super) fn reconciled(entry: &Entry, finding: &Finding, now: Millis) -> Record {
+    let mut body = about(entry);
+    let found = match finding {
+        Finding::Done { .. } => "done",
+        Finding::NotDone => "none",
+    };
+    body.insert("effect".into(), json!(found));
+    Record::new(Kind::Reconciled, now, entry.first.clone(), body)
+}
+
+fn about(entry: &Entry) -> Map<String, Value> {
+    into_map(json!({
+        "tool": entry.action.tool,
+        "tenant": entry.action.tenant,
+        "principal": entry.action.principal,
+        "attempt": entry.attempt,
+        "args_digest": entry.action.args_digest,
+        "effect": "unknown",
+    }))
+}
+
+fn ended(answer: &Answer) -> Map<String, Value> {
+    match answer {
+        Answer::Result(outcome) => {
+            let text = outcome.result.get();
+            into_map(json!({
+                "effect": outcome.effect,
+                "result_bytes": text.len(),
+                "result_digest": Digest::of(text.as_bytes()),
+                "truncated": !outcome.truncated.is_empty(),
+            }))
+        }
+        Answer::Refused(refusal) => refused(refusal),
+    }
+}
+
+fn refused(refusal: &Refusal) -> Map<String, Value> {
+    let row = refusal.code().row(refusal.effect());
+    let mut body = into_map(json!({
+        "code": refusal.code(),
+        "effect": refusal.effect(),
+        "class": row.class,
+    }));
+    if !refusal.problem_list().is_empty() {
+        body.insert("problems".into(), json!(refusal.problem_list()));
+    }
+    if let Some(rule) = refusal.rule_id() {
+        body.insert("rule".into(), json!(rule));
+    }
+    body
+}
+
+fn into_map(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(map) => map,
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => Map::new(),
+    }
+}
+
+/// What a model wrote is kept, but not without bound.
+fn bounded(text: &str) -> String {
+    const BOUND: usize = 256;
+    text.chars().take(BOUND).collect()
+}

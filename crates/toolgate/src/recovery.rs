@@ -1,0 +1,131 @@
+//! Recovery: finding out what became of actions that nobody knows the outcome of. It never runs anything: it marks the
+//! actions of dead owners as unknown, and asks the contract's `[reconcile]` tool what it finds.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Map;
+use tokio::time::Instant;
+
+use crate::audit::Record;
+use crate::call::Ref;
+use crate::clock::{Clock, Millis};
+use crate::contract::{Reconcile, Registered, Registry};
+use crate::facts::{Asker, Facts, Looked};
+use crate::ledger::{Claim, Entry, Finding, State, Store, StoreError};
+use crate::refusal::Effect;
+use crate::result;
+use crate::session::Session;
+use crate::template::Scope;
+
+/// Finds out what became of unknown actions.
+#[derive(Clone)]
+pub(crate) struct Recovery {
+    store: Store,
+    registry: Arc<Registry>,
+    facts: Facts,
+    clock: Arc<dyn Clock>,
+    scribe: Scribe,
+}
+
+/// How the records of recovery are written.
+#[derive(Clone, Copy)]
+pub(crate) struct Scribe {
+    pub(crate) lost: fn(&Entry, Millis) -> Record,
+    pub(crate) reconciled: fn(&Entry, &Finding, Millis) -> Record,
+}
+
+/// What came of looking.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reconciled {
+    /// The outcome is known now.
+    Known,
+    /// It could not be found out.
+    StillUnknown,
+    /// Somebody else is finding out, or has.
+    Elsewhere,
+}
+
+/// The longest time that one process alone looks for the outcome of an action.
+const CLAIM: Duration = Duration::from_secs(15);
+
+impl Recovery {
+    pub(crate) fn new(
+        store: Store,
+        registry: Arc<Registry>,
+        facts: Facts,
+        clock: Arc<dyn Clock>,
+        scribe: Scribe,
+    ) -> Self {
+        Self { store, registry, facts, clock, scribe }
+    }
+
+    /// Marks the open actions of dead owners and of ended leases as unknown.
+    pub(crate) async fn sweep(&self) -> Result<usize, StoreError> {
+        let (lost, now) = (self.scribe.lost, self.clock.now());
+        self.store.sweep(Box::new(move |entry| lost(entry, now)), now).await
+    }
+
+    /// Looks for the outcome of an unknown action.
+    pub(crate) async fn reconcile(
+        &self,
+        entry: &Entry,
+        session: &Session,
+        deadline: Instant,
+    ) -> Result<Reconciled, StoreError> {
+        let tool = self.registry.get(&entry.action.tool);
+        let Some((tool, reconcile)) = tool.and_then(|tool| Some((tool, tool.contract.reconcile.as_ref()?))) else {
+            return Ok(Reconciled::StillUnknown);
+        };
+        let now = self.clock.now();
+        let token = Ref::fresh().to_string();
+        let claim = Claim { token: token.clone(), until: now.after(CLAIM) };
+        let Some(entry) = self.store.claim(entry.key, claim, now).await? else { return Ok(Reconciled::Elsewhere) };
+        let Some(finding) = self.look(&entry, tool, reconcile, session, deadline).await else {
+            let released = Claim { token, until: Millis(0) };
+            self.store.claim(entry.key, released, self.clock.now()).await?;
+            return Ok(Reconciled::StillUnknown);
+        };
+        let now = self.clock.now();
+        let record = (self.scribe.reconciled)(&entry, &finding, now);
+        match self.store.resolve(entry.key, token, finding, record, now).await? {
+            true => Ok(Reconciled::Known),
+            false => Ok(Reconciled::Elsewhere),
+        }
+    }
+
+    /// Asks the contract's tool, with what was recorded when the action was opened. The lookup is made for the tenant of
+    /// the action, whoever's call leads to it.
+    async fn look(
+        &self,
+        entry: &Entry,
+        tool: &Registered,
+        reconcile: &Reconcile,
+        session: &Session,
+        deadline: Instant,
+    ) -> Option<Finding> {
+        let State::Unknown { lease_end, .. } = entry.state else { return None };
+        let owner = Arc::new(Session::new(session.principal().clone(), entry.action.tenant.clone()));
+        let key = entry.downstream_key();
+        let empty = Map::new();
+        let scope = Scope {
+            arguments: entry.action.arguments.as_object().unwrap_or(&empty),
+            session: &owner,
+            facts: entry.action.facts.as_object(),
+            idempotency_key: Some(&key),
+            reference: Some(entry.first.as_str()),
+        };
+        let asker = Asker { session: &owner, reference: &entry.first, deadline };
+        match self.facts.look(&reconcile.tool, &reconcile.args, scope, asker).await {
+            Looked::Found(value) if value.pointer(&reconcile.done).is_some_and(|proof| !proof.is_null()) => {
+                let found = value.pointer(&reconcile.result).cloned().unwrap_or(value);
+                Some(Finding::Done { answer: result::fit(&tool.contract, found, Effect::Done).to_stored()? })
+            }
+            Looked::Found(_) | Looked::Absent => {
+                let proof_from = lease_end.after(reconcile.absent_after);
+                (proof_from <= self.clock.now()).then_some(Finding::NotDone)
+            }
+            Looked::Failed(_) => None,
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! admit: `Call -> Admitted`. Looks the name up among what this session may see, reads the arguments strictly, holds
+//! them to the schema, and computes the two digests.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+use tokio::time::Instant;
+
+use super::Stop;
+use crate::call::{Call, OperationId, Ref};
+use crate::contract::{Registered, Registry};
+use crate::json::{self, Digest, Flaw, Limits, canonical};
+use crate::policy::Policies;
+use crate::refusal::{Code, Refusal};
+use crate::schema::{Problem, Problems};
+use crate::session::Session;
+use crate::trace::{Learned, Trace};
+
+/// The first stage.
+pub(crate) struct Admit {
+    registry: Arc<Registry>,
+    policies: Arc<Policies>,
+    limits: Limits,
+}
+
+/// A call of a known tool whose arguments keep its schema. INVARIANT (verbatim): the arguments are the ones that were
+/// sent; nothing was coerced, repaired, dropped or defaulted.
+#[derive(Debug)]
+pub(crate) struct Admitted {
+    tool: Arc<Registered>,
+    session: Arc<Session>,
+    reference: Ref,
+    arguments: Arc<Map<String, Value>>,
+    args_digest: Digest,
+    call_digest: Digest,
+    operation: Option<OperationId>,
+    named_approval: Option<String>,
+    deadline: Instant,
+    patience: Instant,
+    trace: Trace,
+}
+
+/// What the checks of this stage found, before it is a proof.
+struct Checked {
+    tool: Arc<Registered>,
+    arguments: Map<String, Value>,
+    masked: Value,
+    args_digest: Digest,
+    call_digest: Digest,
+}
+
+impl Admit {
+    pub(crate) fn new(registry: Arc<Registry>, policies: Arc<Policies>, limits: Limits) -> Self {
+        Self { registry, policies, limits }
+    }
+
+    pub(crate) fn enter(&self, call: Call, session: Arc<Session>, reference: Ref) -> Result<Admitted, Stop> {
+        let started = Instant::now();
+        let mut trace = Trace::start();
+        let checked = match self.check(&call, &session) {
+            Ok(checked) => checked,
+            Err(refusal) => {
+                trace.note("admit", Learned::new().with("refused", refusal.code().as_str()));
+                return Err(Stop::refused(*refusal, trace));
+            }
+        };
+        trace.note("admit", checked.learned());
+        let deadline = started + checked.tool.contract.deadline;
+        let patience = call.patience.map_or(deadline, |patience| deadline.min(started + patience));
+        Ok(Admitted {
+            tool: checked.tool,
+            session,
+            reference,
+            arguments: Arc::new(checked.arguments),
+            args_digest: checked.args_digest,
+            call_digest: checked.call_digest,
+            operation: call.operation,
+            named_approval: call.approval,
+            deadline,
+            patience,
+            trace,
+        })
+    }
+
+    fn check(&self, call: &Call, session: &Session) -> Result<Checked, Box<Refusal>> {
+        let tool = self.find(&call.tool, session).ok_or_else(|| self.unknown(&call.tool, session))?;
+        let contract = &tool.contract;
+        if call.operation.is_some() && !contract.once.caller {
+            let message = "This tool takes no operation id: its contract does not say `caller = true`.";
+            return Err(Box::new(Refusal::before(Code::InvalidCall).message(message)));
+        }
+        let arguments = json::read_arguments(&call.arguments, &self.limits).map_err(|flaw| not_json(&tool, &flaw))?;
+        let arguments = Value::Object(arguments);
+        let problems = contract.input.problems(&arguments);
+        if !problems.list.is_empty() {
+            return Err(not_fitting(&tool, problems));
+        }
+        let effective = canonical(&arguments);
+        let args_digest = Digest::of(format!("[{},{effective}]", canonical(&json!(contract.name))).as_bytes());
+        let pair = json!([args_digest.to_string(), contract.digest.to_string()]);
+        let call_digest = Digest::of(canonical(&pair).as_bytes());
+        let masked = contract.input.masked(&arguments);
+        // `read_arguments` gives an object; the match only takes it out of the value again.
+        let Value::Object(arguments) = arguments else { return Err(Box::new(Refusal::before(Code::InvalidJson))) };
+        Ok(Checked { tool, arguments, masked, args_digest, call_digest })
+    }
+
+    fn find(&self, name: &str, session: &Session) -> Option<Arc<Registered>> {
+        let tool = self.registry.get(name)?;
+        self.policies.visible(name, session).then(|| Arc::clone(tool))
+    }
+
+    /// The same answer for a tool that is hidden and for one that is not there: hints come from visible tools alone.
+    fn unknown(&self, name: &str, session: &Session) -> Box<Refusal> {
+        let visible = self.registry.iter().map(|tool| tool.contract.name.as_str());
+        let nearest = visible
+            .filter(|known| self.policies.visible(known, session))
+            .map(|known| (strsim::damerau_levenshtein(&name.to_lowercase(), &known.to_lowercase()), known))
+            .filter(|(distance, known)| *distance <= known.len() / 3)
+            .min();
+        let refusal = Refusal::before(Code::UnknownTool);
+        Box::new(match nearest {
+            Some((_, near)) => refusal.message(format!("There is no tool of this name. Did you mean {near}?")),
+            None => refusal,
+        })
+    }
+}
+
+impl Checked {
+    fn learned(&self) -> Learned {
+        Learned::new()
+            .with("contract", self.tool.contract.digest.to_string())
+            .with("args_digest", self.args_digest.to_string())
+            .with("call_digest", self.call_digest.to_string())
+            .with("arguments", self.masked.clone())
+    }
+}
+
+fn not_json(tool: &Registered, flaw: &Flaw) -> Box<Refusal> {
+    let problem = Problem {
+        at: String::new(),
+        code: flaw.code.as_str().to_owned(),
+        message: flaw.to_string(),
+        hint: flaw.hint().map(str::to_owned),
+    };
+    let message = format!("The arguments of {} are not strict JSON: {flaw}.", tool.contract.name);
+    Box::new(Refusal::before(Code::InvalidJson).message(message).problems(vec![problem], 0))
+}
+
+fn not_fitting(tool: &Registered, problems: Problems) -> Box<Refusal> {
+    let count = problems.list.len() + problems.more;
+    let plural = if count == 1 { "problem" } else { "problems" };
+    let message = format!("{count} {plural} in the arguments of {}.", tool.contract.name);
+    Box::new(Refusal::before(Code::InvalidArguments).message(message).problems(problems.list, problems.more))
+}
+
+impl Admitted {
+    pub(crate) fn tool(&self) -> &Arc<Registered> {
+        &self.tool
+    }
+
+    pub(crate) fn session(&self) -> &Arc<Session> {
+        &self.session
+    }
+
+    pub(crate) fn reference(&self) -> &Ref {
+        &self.reference
+    }
+
+    pub(crate) fn arguments(&self) -> &Arc<Map<String, Value>> {
+        &self.arguments
+    }
+
+    pub(crate) fn args_digest(&self) -> Digest {
+        self.args_digest
+    }
+
+    pub(crate) fn call_digest(&self) -> Digest {
+        self.call_digest
+    }
+
+    pub(crate) fn operation(&self) -> Option<&OperationId> {
+        self.operation.as_ref()
+    }
+
+    pub(crate) fn named_approval(&self) -> Option<&str> {
+        self.named_approval.as_deref()
+    }
+
+    /// The moment at which everything of this call has ended.
+    pub(crate) fn deadline(&self) -> Instant {
+        self.deadline
+    }
+
+    /// Until when the caller is ready to wait for others.
+    pub(crate) fn patience(&self) -> Instant {
+        self.patience
+    }
+
+    pub(crate) fn note(&mut self, stage: &'static str, learned: Learned) {
+        self.trace.note(stage, learned);
+    }
+
+    pub(crate) fn trace(&self) -> &Trace {
+        &self.trace
+    }
+
+    pub(crate) fn into_trace(self) -> Trace {
+        self.trace
+    }
+}

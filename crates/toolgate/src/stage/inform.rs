@@ -1,0 +1,408 @@
+//! inform: `Admitted -> Informed`. What the ledger knows of this action and its lane, then the resource and the facts,
+//! in this order. All waiting happens here.
+
+mod identity;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+use tokio::time::{Instant, sleep};
+
+use super::Stop;
+use super::admit::Admitted;
+use crate::approval::Approval;
+use crate::call::Ref;
+use crate::clock::Clock;
+use crate::contract::Repeat;
+use crate::facts::{Asker, Facts, Gathered};
+use crate::lanes::{Lanes, Place};
+use crate::ledger::{Entry, GrantKey, Question, Recall, Stamp, State, Store, StoreError};
+use crate::policy::Policies;
+use crate::recovery::{Reconciled, Recovery};
+use crate::refusal::{Code, Effect, Fix, Refusal, Retry};
+use crate::template::Scope;
+use crate::trace::Learned;
+
+pub(crate) use identity::Identity;
+
+/// The second stage.
+pub(crate) struct Inform {
+    store: Store,
+    lanes: Lanes,
+    facts: Facts,
+    recovery: Recovery,
+    policies: Arc<Policies>,
+    clock: Arc<dyn Clock>,
+}
+
+/// A call with everything that deciding it needs.
+#[derive(Debug)]
+pub(crate) struct Informed {
+    admitted: Admitted,
+    known: Known,
+}
+
+/// What was learned of a call.
+#[derive(Debug)]
+struct Known {
+    /// The action, where the call is a write.
+    action: Option<Action>,
+    facts: Arc<Map<String, Value>>,
+    /// The id of what is acted on.
+    resource: Option<String>,
+    approval: Option<Approval>,
+}
+
+/// A write, and what the ledger knows of it.
+#[derive(Debug)]
+pub(crate) struct Action {
+    pub(crate) identity: Identity,
+    pub(crate) recalled: Recalled,
+    pub(crate) stamp: Stamp,
+    /// The place on the lane; what does not run takes none.
+    _place: Option<Place>,
+}
+
+/// What the ledger knows of an action.
+#[derive(Clone, Debug)]
+pub(crate) enum Recalled {
+    /// Nothing: it never ran.
+    Fresh,
+    /// It ran and provably had no effect.
+    Reopen,
+    /// It happened, and the contract lets it happen again.
+    Anew,
+    /// It happened.
+    Replay(Past),
+    /// Its key stands for a call with other arguments.
+    Conflict,
+}
+
+/// An action that happened.
+#[derive(Clone, Debug)]
+pub(crate) struct Past {
+    /// The stored answer.
+    pub(crate) answer: String,
+    /// The attempt that first opened it.
+    pub(crate) first: Ref,
+    /// Whose it was, as a canonical principal.
+    pub(crate) principal: String,
+    /// INVARIANT (facts of its day): a replay is judged by the facts on which it was decided.
+    facts: Value,
+}
+
+/// Where an action stands in the ledger.
+enum Standing {
+    /// Nothing is in the way.
+    Clear(Recalled),
+    /// It, or another action of its lane, is running.
+    Busy(Box<Entry>),
+    /// What became of it, or of another action of its lane, is not known.
+    InDoubt(Box<Entry>),
+}
+
+/// Why a call gets no further.
+enum Trouble {
+    Refused { refusal: Box<Refusal>, why: String },
+    Store(StoreError),
+}
+
+/// How long to wait before the store is asked again about an action of another process.
+const POLL: Duration = Duration::from_millis(20);
+
+impl Inform {
+    pub(crate) fn new(
+        store: Store,
+        facts: Facts,
+        recovery: Recovery,
+        policies: Arc<Policies>,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
+        Self { store, lanes: Lanes::default(), facts, recovery, policies, clock }
+    }
+
+    pub(crate) async fn enter(&self, mut admitted: Admitted) -> Result<Informed, Stop> {
+        let learned = match admitted.tool().contract.is_write() {
+            true => self.learn_of_write(&admitted).await,
+            false => self.learn_of_read(&admitted).await,
+        };
+        match learned {
+            Ok(known) => {
+                let mut learned = Learned::new();
+                if let Some(action) = &known.action {
+                    learned = learned.with("recall", action.recalled.name());
+                }
+                if !known.facts.is_empty() {
+                    learned = learned.with("facts", self.facts.masked(&admitted.tool().contract, &known.facts));
+                }
+                admitted.note("inform", learned);
+                Ok(Informed { admitted, known })
+            }
+            Err(Trouble::Refused { refusal, why }) => {
+                let learned = Learned::new().with("refused", refusal.code().as_str()).with("why", why);
+                admitted.note("inform", learned);
+                Err(Stop::refused(*refusal, admitted.into_trace()))
+            }
+            Err(Trouble::Store(error)) => Err(Stop::fault(error, admitted.into_trace())),
+        }
+    }
+
+    /// Whether the ground has moved on which `informed` was decided.
+    pub(crate) async fn has_moved(&self, informed: &Informed) -> Result<bool, StoreError> {
+        match &informed.known.action {
+            Some(action) => self.moved(&informed.admitted, &action.identity, action.stamp).await,
+            None => Ok(false),
+        }
+    }
+
+    async fn learn_of_read(&self, admitted: &Admitted) -> Result<Known, Trouble> {
+        let asks = self.policies.may_ask(&admitted.tool().contract.name) || admitted.named_approval().is_some();
+        let approval = if asks { self.recall(admitted, None).await?.approval } else { None };
+        let (facts, resource) = self.look(admitted).await?;
+        Ok(Known { action: None, facts: Arc::new(facts), resource, approval })
+    }
+
+    async fn learn_of_write(&self, admitted: &Admitted) -> Result<Known, Trouble> {
+        let identity = Identity::of(admitted);
+        let mut place = None;
+        loop {
+            let recall = self.recall(admitted, Some(&identity)).await?;
+            let stamp = recall.stamp;
+            let recalled = match standing(admitted, &recall) {
+                Standing::Busy(entry) => {
+                    self.wait_for(admitted, &entry).await?;
+                    continue;
+                }
+                Standing::InDoubt(entry) => {
+                    self.find_out(admitted, &identity, &entry).await?;
+                    continue;
+                }
+                Standing::Clear(recalled) => recalled,
+            };
+            if recalled.will_run() && place.is_none() {
+                let entered = self.lanes.enter(identity.lane, admitted.patience()).await;
+                place = Some(entered.ok_or_else(|| Trouble::in_progress("others of this process are on the lane"))?);
+                continue;
+            }
+            let (facts, resource) = match &recalled {
+                Recalled::Replay(past) => (past.facts.as_object().cloned().unwrap_or_default(), resource_id(admitted)),
+                Recalled::Fresh | Recalled::Reopen | Recalled::Anew | Recalled::Conflict => {
+                    match self.look(admitted).await {
+                        Ok(found) => found,
+                        // A refusal that rests on facts holds only if nothing moved while they were read.
+                        Err(Trouble::Refused { .. }) if self.moved(admitted, &identity, stamp).await? => {
+                            self.still_patient(admitted)?;
+                            continue;
+                        }
+                        Err(trouble) => return Err(trouble),
+                    }
+                }
+            };
+            let action = Action { identity, recalled, stamp, _place: place };
+            return Ok(Known { action: Some(action), facts: Arc::new(facts), resource, approval: recall.approval });
+        }
+    }
+
+    async fn recall(&self, admitted: &Admitted, identity: Option<&Identity>) -> Result<Recall, StoreError> {
+        let session = admitted.session();
+        let grant = GrantKey {
+            tenant: session.tenant().to_owned(),
+            principal: session.principal().canonical(),
+            call_digest: admitted.call_digest(),
+        };
+        let action = identity.map(|identity| (identity.key, identity.lane));
+        self.store.recall(Question { action, grant: Some(grant) }, self.clock.now()).await
+    }
+
+    async fn moved(&self, admitted: &Admitted, identity: &Identity, stamp: Stamp) -> Result<bool, StoreError> {
+        Ok(self.recall(admitted, Some(identity)).await?.stamp != stamp)
+    }
+
+    /// Waits a little for a running action. One whose owner is dead is not waited for: it becomes unknown.
+    async fn wait_for(&self, admitted: &Admitted, entry: &Entry) -> Result<(), Trouble> {
+        let ours = matches!(&entry.state, State::Open { owner, .. } if owner == self.store.owner());
+        if !ours && self.recovery.sweep().await? > 0 {
+            return Ok(());
+        }
+        self.still_patient(admitted)?;
+        sleep(POLL).await;
+        Ok(())
+    }
+
+    fn still_patient(&self, admitted: &Admitted) -> Result<(), Trouble> {
+        match Instant::now() < admitted.patience() {
+            true => Ok(()),
+            false => Err(Trouble::in_progress("another action was running until the caller's patience ended")),
+        }
+    }
+
+    /// Looks for what became of an unknown action: the call's own, or the one that holds its lane.
+    async fn find_out(&self, admitted: &Admitted, identity: &Identity, entry: &Entry) -> Result<(), Trouble> {
+        match self.recovery.reconcile(entry, admitted.session(), admitted.deadline()).await? {
+            Reconciled::Known => Ok(()),
+            Reconciled::Elsewhere if Instant::now() < admitted.patience() => {
+                sleep(POLL).await;
+                Ok(())
+            }
+            Reconciled::Elsewhere | Reconciled::StillUnknown => Err(Trouble::unknown(entry, identity)),
+        }
+    }
+
+    /// Reads resource and facts.
+    async fn look(&self, admitted: &Admitted) -> Result<(Map<String, Value>, Option<String>), Trouble> {
+        let contract = &admitted.tool().contract;
+        let asker =
+            Asker { session: admitted.session(), reference: admitted.reference(), deadline: admitted.deadline() };
+        let facts = match self.facts.gather(contract, admitted.arguments(), asker).await {
+            Gathered::Known(facts) => facts,
+            Gathered::Failed { fact, why } => return Err(Trouble::fact(&fact, &why)),
+        };
+        if let Some(resource) = &contract.resource {
+            let tenant = facts.get(&resource.fact).and_then(|fact| fact.pointer(&resource.tenant));
+            if tenant.and_then(Value::as_str) != Some(admitted.session().tenant()) {
+                let why = if tenant.is_some() { "another tenant's resource" } else { "an absent resource" };
+                return Err(Trouble::refused(Refusal::before(Code::Forbidden), why));
+            }
+        }
+        Ok((facts, resource_id(admitted)))
+    }
+}
+
+/// Where a write stands, by what the store knows of it and its lane.
+fn standing(admitted: &Admitted, recall: &Recall) -> Standing {
+    let contract = &admitted.tool().contract;
+    let recalled = match &recall.entry {
+        None => Recalled::Fresh,
+        Some(entry) => match &entry.state {
+            State::Failed => Recalled::Reopen,
+            State::Open { .. } | State::Unknown { .. } | State::Done { .. }
+                if entry.action.args_digest != admitted.args_digest() =>
+            {
+                Recalled::Conflict
+            }
+            State::Open { .. } => return Standing::Busy(Box::new(entry.clone())),
+            State::Unknown { .. } => return Standing::InDoubt(Box::new(entry.clone())),
+            State::Done { answer, lane_version, .. } => {
+                let anew = match contract.once.repeat {
+                    Repeat::Never => false,
+                    Repeat::AfterOther => *lane_version != recall.stamp.lane_version,
+                    Repeat::Free => true,
+                };
+                let past = Past {
+                    answer: answer.clone(),
+                    first: entry.first.clone(),
+                    principal: entry.action.principal.clone(),
+                    facts: entry.action.facts.clone(),
+                };
+                if anew { Recalled::Anew } else { Recalled::Replay(past) }
+            }
+        },
+    };
+    match &recall.holder {
+        Some(holder) if recalled.will_run() => match &holder.state {
+            State::Unknown { .. } => Standing::InDoubt(Box::new(holder.clone())),
+            State::Open { .. } => Standing::Busy(Box::new(holder.clone())),
+            State::Done { .. } | State::Failed => Standing::Clear(recalled),
+        },
+        Some(_) | None => Standing::Clear(recalled),
+    }
+}
+
+fn resource_id(admitted: &Admitted) -> Option<String> {
+    let resource = admitted.tool().contract.resource.as_ref()?;
+    let scope = Scope {
+        arguments: admitted.arguments(),
+        session: admitted.session(),
+        facts: None,
+        idempotency_key: None,
+        reference: None,
+    };
+    match resource.id.value(scope)? {
+        Value::String(id) => Some(id),
+        other => Some(other.to_string()),
+    }
+}
+
+impl Recalled {
+    /// Whether the action will run, if it is permitted.
+    pub(crate) fn will_run(&self) -> bool {
+        match self {
+            Self::Fresh | Self::Reopen | Self::Anew => true,
+            Self::Replay(_) | Self::Conflict => false,
+        }
+    }
+
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Fresh => "fresh",
+            Self::Reopen => "reopen",
+            Self::Anew => "anew",
+            Self::Replay(_) => "replay",
+            Self::Conflict => "conflict",
+        }
+    }
+}
+
+impl Trouble {
+    fn refused(refusal: Refusal, why: impl Into<String>) -> Self {
+        Self::Refused { refusal: Box::new(refusal), why: why.into() }
+    }
+
+    fn in_progress(why: &str) -> Self {
+        Self::refused(Refusal::before(Code::InProgress), why)
+    }
+
+    /// A fact that is not known makes every rule over it unknown, and unknown refuses.
+    fn fact(fact: &str, why: &str) -> Self {
+        let refusal = Refusal::before(Code::RuleFailed)
+            .message("What this decision rests on could not be looked up, so nothing was done.")
+            .fixed_by(Fix::Operator)
+            .retry(Retry::After(Duration::from_secs(5)));
+        Self::refused(refusal, format!("the fact {fact}: {why}"))
+    }
+
+    /// The unknown action is this call's own, or it holds the lane: then this call had no effect.
+    fn unknown(entry: &Entry, identity: &Identity) -> Self {
+        let effect = if entry.key == identity.key { Effect::Unknown } else { Effect::None };
+        let why = format!("the outcome of {} is not known", entry.first);
+        Self::refused(Refusal::new(Code::OutcomeUnknown, effect), why)
+    }
+}
+
+impl From<StoreError> for Trouble {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl Informed {
+    pub(crate) fn admitted(&self) -> &Admitted {
+        &self.admitted
+    }
+
+    pub(crate) fn action(&self) -> Option<&Action> {
+        self.known.action.as_ref()
+    }
+
+    pub(crate) fn facts(&self) -> &Arc<Map<String, Value>> {
+        &self.known.facts
+    }
+
+    pub(crate) fn resource(&self) -> Option<&str> {
+        self.known.resource.as_deref()
+    }
+
+    pub(crate) fn approval(&self) -> Option<&Approval> {
+        self.known.approval.as_ref()
+    }
+
+    pub(crate) fn note(&mut self, stage: &'static str, learned: Learned) {
+        self.admitted.note(stage, learned);
+    }
+
+    /// Gives the proof up, and with it the place on the lane.
+    pub(crate) fn withdraw(self) -> Admitted {
+        self.admitted
+    }
+}

@@ -1,0 +1,70 @@
+//! When two calls are the same action, and which actions may not overlap.
+
+use serde_json::{Value, json};
+
+use crate::contract::OnceScope;
+use crate::ledger::{EntryKey, LaneKey};
+use crate::stage::admit::Admitted;
+use crate::template::{Scope, Template};
+
+/// The identity of a write, and its lane.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Identity {
+    pub(crate) key: EntryKey,
+    pub(crate) lane: LaneKey,
+}
+
+impl Identity {
+    pub(crate) fn of(admitted: &Admitted) -> Self {
+        Self { key: EntryKey::of(&key(admitted)), lane: LaneKey::of(&lane(admitted)) }
+    }
+}
+
+/// `[tenant, scope, principal or run, tool, "args", key template, [values]]`, or with an operation id of the host
+/// `[tenant, principal, tool, "op", id]`. A run belongs to its principal, so both stand in its place.
+fn key(admitted: &Admitted) -> Value {
+    let (contract, session) = (&admitted.tool().contract, admitted.session());
+    let (tenant, principal) = (session.tenant(), session.principal().canonical());
+    if let Some(operation) = admitted.operation() {
+        return json!([tenant, principal, contract.name, "op", operation.as_str()]);
+    }
+    let (scope, whose) = match contract.once.scope {
+        OnceScope::Run => ("run", json!([principal, session.run()])),
+        OnceScope::User => ("user", json!(principal)),
+        OnceScope::Tenant => ("tenant", Value::Null),
+    };
+    let (template, values) = match &contract.once.key {
+        Some(key) => {
+            let sources: Vec<&str> = key.iter().map(Template::source).collect();
+            (json!(sources), values(key, admitted))
+        }
+        None => (Value::Null, vec![Value::Object((**admitted.arguments()).clone())]),
+    };
+    json!([tenant, scope, whose, contract.name, "args", template, values])
+}
+
+/// The lane that the contract names, else its resource, else the tool within the run.
+fn lane(admitted: &Admitted) -> Value {
+    let (contract, session) = (&admitted.tool().contract, admitted.session());
+    let tenant = session.tenant();
+    if let Some(key) = &contract.lane {
+        return json!([tenant, "key", values(key, admitted)]);
+    }
+    if let Some(resource) = &contract.resource {
+        let id = values(std::slice::from_ref(&resource.id), admitted);
+        return json!([tenant, "resource", resource.kind, id]);
+    }
+    json!([tenant, "tool", [session.principal().canonical(), session.run()], contract.name])
+}
+
+/// The values of placeholders, an absent one as null in its place.
+fn values(key: &[Template], admitted: &Admitted) -> Vec<Value> {
+    let scope = Scope {
+        arguments: admitted.arguments(),
+        session: admitted.session(),
+        facts: None,
+        idempotency_key: None,
+        reference: None,
+    };
+    key.iter().map(|template| template.value(scope).unwrap_or(Value::Null)).collect()
+}

@@ -1,0 +1,233 @@
+//! permit: `Informed -> Permitted`. One verdict over permissions, rules and approvals. It touches no store.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::inform::{Informed, Recalled};
+use super::{Halt, Stop};
+use crate::approval::{Approval, ApprovalState, Reason};
+use crate::call::Ref;
+use crate::clock::Clock;
+use crate::json::Digest;
+use crate::policy::{Ask, Judgement, NeedReason, Policies, RuleHit, Why};
+use crate::refusal::{Code, Refusal};
+use crate::session::{Principal, Standing};
+use crate::template::Scope;
+use crate::trace::Learned;
+
+/// The third stage.
+pub(crate) struct Permit {
+    policies: Arc<Policies>,
+    standing: Option<Arc<dyn Standing>>,
+    clock: Arc<dyn Clock>,
+    /// How long a pending approval can be answered.
+    asked_for: Duration,
+}
+
+/// A call that may run, or whose stored answer may be given again.
+#[derive(Debug)]
+pub(crate) struct Permitted {
+    informed: Informed,
+    /// The approval that it uses up, with the digest of the policies that it was given under.
+    consent: Option<(String, Digest)>,
+}
+
+/// A call that may not run. The proof comes along, so that it can be decided again where the ground has moved.
+#[derive(Debug)]
+pub(crate) struct Denied {
+    informed: Informed,
+    halt: Halt,
+}
+
+impl Permit {
+    pub(crate) fn new(
+        policies: Arc<Policies>,
+        standing: Option<Arc<dyn Standing>>,
+        clock: Arc<dyn Clock>,
+        asked_for: Duration,
+    ) -> Self {
+        Self { policies, standing, clock, asked_for }
+    }
+
+    pub(crate) fn enter(&self, mut informed: Informed) -> Result<Permitted, Box<Denied>> {
+        let verdict = self.decide(&informed);
+        informed.note("permit", verdict.learned());
+        match verdict {
+            Verdict::Yes { consent, .. } => Ok(Permitted { informed, consent }),
+            Verdict::No { halt, .. } => Err(Box::new(Denied { informed, halt })),
+        }
+    }
+
+    fn decide(&self, informed: &Informed) -> Verdict {
+        let admitted = informed.admitted();
+        let ask = Ask {
+            tool: &admitted.tool().contract.name,
+            session: admitted.session(),
+            arguments: admitted.arguments(),
+            facts: informed.facts(),
+            resource: informed.resource(),
+        };
+        let replay = informed.action().is_some_and(|action| matches!(action.recalled, Recalled::Replay(_)));
+        if replay {
+            // Nothing runs, so nobody is asked.
+            return match self.policies.judge_replay(&ask) {
+                Judgement::Permitted { by } => Verdict::Yes { consent: None, by },
+                Judgement::Forbidden(why) => forbidden(&why),
+                Judgement::Rule(hit) => rule(hit),
+                Judgement::NeedsApproval { reasons, .. } => self.ask_for(informed, reasons),
+            };
+        }
+        if let Some(named) = admitted.named_approval()
+            && informed.approval().is_none_or(|approval| approval.id != named)
+        {
+            return Verdict::no(Refusal::before(Code::ApprovalInvalid), "the named approval is not one of this call");
+        }
+        match self.policies.judge(&ask) {
+            Judgement::Permitted { by } => Verdict::Yes { consent: None, by },
+            Judgement::Forbidden(why) => forbidden(&why),
+            Judgement::Rule(hit) => rule(hit),
+            Judgement::NeedsApproval { reasons, by } => match self.consent(informed, &reasons) {
+                Some(consent) => Verdict::Yes { consent: Some(consent), by },
+                None => self.ask_for(informed, reasons),
+            },
+        }
+    }
+
+    /// The grant of this call, if it satisfies every reason of today under today's policies and today's roles.
+    fn consent(&self, informed: &Informed, reasons: &[NeedReason]) -> Option<(String, Digest)> {
+        let grant = informed.approval().filter(|approval| approval.state == ApprovalState::Granted)?;
+        let admitted = informed.admitted();
+        let slice = self.policies.slice_digest(&admitted.tool().contract.name);
+        let requester = admitted.session().principal();
+        let good = grant.call_digest == admitted.call_digest()
+            && grant.slice == slice
+            && self.clock.now() < grant.expires_at
+            && reasons.iter().all(|reason| {
+                grant.reasons.iter().any(|given| self.satisfies(given, reason, requester, &grant.tenant))
+            });
+        good.then(|| (grant.id.clone(), slice))
+    }
+
+    /// Whether an answer that was given still counts: for the same rule, by somebody who may still answer it.
+    fn satisfies(&self, given: &Reason, asked: &NeedReason, requester: &Principal, tenant: &str) -> bool {
+        let Some(approver) = given.approved_by.as_ref().filter(|_| given.rule == asked.rule) else { return false };
+        let today = self.standing.as_ref().and_then(|source| source.roles(&approver.principal, tenant));
+        asked.approvers.include(&approver.principal, requester, |role| match &today {
+            Some(roles) => roles.contains(role),
+            None => approver.roles.iter().any(|had| had == role),
+        })
+    }
+
+    /// What a person is asked.
+    fn ask_for(&self, informed: &Informed, reasons: Vec<NeedReason>) -> Verdict {
+        let admitted = informed.admitted();
+        let (contract, session) = (&admitted.tool().contract, admitted.session());
+        let scope = Scope {
+            arguments: admitted.arguments(),
+            session,
+            facts: Some(informed.facts()),
+            idempotency_key: None,
+            reference: Some(admitted.reference().as_str()),
+        };
+        let now = self.clock.now();
+        let preview = match &contract.preview {
+            Some(preview) => preview.preview(scope),
+            None => contract.name.clone(),
+        };
+        let approval = Approval {
+            id: format!("apr_{}", Ref::fresh()),
+            tool: contract.name.clone(),
+            requester: session.principal().clone(),
+            tenant: session.tenant().to_owned(),
+            preview,
+            arguments: contract.input.masked(&(**admitted.arguments()).clone().into()),
+            call_digest: admitted.call_digest(),
+            slice: self.policies.slice_digest(&contract.name),
+            reasons: reasons
+                .into_iter()
+                .map(|NeedReason { rule, message, approvers }| Reason { rule, message, approvers, approved_by: None })
+                .collect(),
+            state: ApprovalState::Pending,
+            created_at: now,
+            expires_at: now.after(self.asked_for),
+        };
+        let rules: Vec<&str> = approval.reasons.iter().map(|reason| reason.rule.as_str()).collect();
+        let why = format!("asked by {}", rules.join(", "));
+        Verdict::No { halt: Halt::Pending(Box::new(approval)), code: Code::ApprovalRequired, why }
+    }
+}
+
+/// What was decided, with what the record tells of it.
+enum Verdict {
+    Yes { consent: Option<(String, Digest)>, by: Vec<String> },
+    No { halt: Halt, code: Code, why: String },
+}
+
+impl Verdict {
+    fn no(refusal: Refusal, why: impl Into<String>) -> Self {
+        let code = refusal.code();
+        Self::No { halt: Halt::Refused(Box::new(refusal)), code, why: why.into() }
+    }
+
+    fn learned(&self) -> Learned {
+        match self {
+            Self::Yes { consent, by } => {
+                let learned = Learned::new().with("permitted_by", by.clone());
+                match consent {
+                    Some((approval, _)) => learned.with("approval", approval.as_str()),
+                    None => learned,
+                }
+            }
+            Self::No { code, why, .. } => Learned::new().with("refused", code.as_str()).with("why", why.as_str()),
+        }
+    }
+}
+
+fn forbidden(why: &Why) -> Verdict {
+    let told = match why {
+        Why::Error { policies } => format!("a policy could not be evaluated: {}", policies.join(", ")),
+        Why::NoPermit => "no policy permits it".to_owned(),
+        Why::Silent { policies } => format!("forbidden by {}", policies.join(", ")),
+        Why::Unrepresentable { at } => format!("policies cannot judge the value at {at}"),
+    };
+    Verdict::no(Refusal::before(Code::Forbidden), told)
+}
+
+fn rule(hit: RuleHit) -> Verdict {
+    let why = format!("rules that say no: {}", hit.all.join(", "));
+    Verdict::no(Refusal::before(Code::RuleFailed).message(hit.message).rule(hit.id).fixed_by(hit.fix), why)
+}
+
+impl Denied {
+    pub(crate) fn informed(&self) -> &Informed {
+        &self.informed
+    }
+
+    /// Gives the refusal up.
+    pub(crate) fn withdraw(self) -> Informed {
+        self.informed
+    }
+
+    pub(crate) fn into_stop(self) -> Stop {
+        Stop { halt: self.halt, trace: self.informed.withdraw().into_trace() }
+    }
+}
+
+impl Permitted {
+    pub(crate) fn informed(&self) -> &Informed {
+        &self.informed
+    }
+
+    pub(crate) fn consent(&self) -> Option<&(String, Digest)> {
+        self.consent.as_ref()
+    }
+
+    pub(crate) fn note(&mut self, stage: &'static str, learned: Learned) {
+        self.informed.note(stage, learned);
+    }
+
+    /// Gives the proof up.
+    pub(crate) fn withdraw(self) -> Informed {
+        self.informed
+    }
+}

@@ -1,0 +1,166 @@
+//! reserve: `Permitted -> Reserved`. Identity, lane, grant and the intent of the record become durable in one
+//! transaction. It is the point of no return: after it nothing leaves the line but through `settle`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::time::Instant;
+
+use super::inform::{Action, Recalled};
+use super::permit::Permitted;
+use super::{Halt, Stop};
+use crate::audit::Record;
+use crate::call::Ref;
+use crate::clock::{Clock, Millis};
+use crate::ledger::{self, EntryKey, NewEntry, Opened, Opening, Store, downstream_key};
+use crate::refusal::{Code, Effect, Refusal};
+use crate::reply::Answer;
+use crate::trace::{Learned, Trace};
+
+/// The fourth stage.
+pub(crate) struct Reserve {
+    store: Store,
+    clock: Arc<dyn Clock>,
+}
+
+/// A call that runs now. INVARIANT (run once): it is not `Clone`, and running it takes it whole.
+#[derive(Debug)]
+pub(crate) struct Reserved {
+    permitted: Permitted,
+    entry: Option<OpenEntry>,
+}
+
+/// The open entry of a write.
+#[derive(Clone, Debug)]
+pub(crate) struct OpenEntry {
+    pub(crate) key: EntryKey,
+    pub(crate) attempt: u32,
+    /// The attempt that first opened this occurrence.
+    pub(crate) first: Ref,
+    /// The end of the lease on this process's own clock, which nobody can move.
+    pub(crate) lease_ends: Instant,
+}
+
+/// What came of reserving.
+#[derive(Debug)]
+pub(crate) enum Reservation {
+    /// The call runs.
+    Reserved(Box<Reserved>),
+    /// What it was decided on has moved; nothing was written.
+    Moved(Box<Permitted>),
+}
+
+/// What a lease outlasts the deadline by.
+const GRACE: Duration = Duration::from_secs(5);
+
+impl Reserve {
+    pub(crate) fn new(store: Store, clock: Arc<dyn Clock>) -> Self {
+        Self { store, clock }
+    }
+
+    /// `intent` is the record that becomes durable with the reservation; a read without a grant has none.
+    pub(crate) async fn enter(&self, mut permitted: Permitted, intent: Option<Record>) -> Result<Reservation, Stop> {
+        match permitted.informed().action().map(|action| &action.recalled) {
+            Some(Recalled::Replay(_)) => return Err(replay(permitted)),
+            Some(Recalled::Conflict) => return Err(refuse(permitted, Refusal::before(Code::KeyConflict))),
+            Some(Recalled::Fresh | Recalled::Reopen | Recalled::Anew) | None => {}
+        }
+        let Some(intent) = intent else {
+            return Ok(Reservation::Reserved(Box::new(Reserved { permitted, entry: None })));
+        };
+        let now = self.clock.now();
+        let left = permitted.informed().admitted().deadline().saturating_duration_since(Instant::now());
+        let lease_end = now.after(left + GRACE);
+        let lease_ends = Instant::now() + left + GRACE;
+        let opening = Opening {
+            entry: permitted.informed().action().map(|action| self.new_entry(&permitted, action, lease_end)),
+            grant: permitted.consent().cloned(),
+            intent,
+        };
+        let key = permitted.informed().action().map(|action| action.identity.key);
+        match self.store.open(opening, now).await {
+            Ok(Opened::Open { attempt, first }) => {
+                let learned = Learned::new().with("attempt", attempt).with("first_ref", first.as_str());
+                permitted.note("reserve", learned);
+                let entry = key.map(|key| OpenEntry { key, attempt, first, lease_ends });
+                Ok(Reservation::Reserved(Box::new(Reserved { permitted, entry })))
+            }
+            Ok(Opened::Moved) => Ok(Reservation::Moved(Box::new(permitted))),
+            Err(error) => Err(Stop::fault(error, into_trace(permitted))),
+        }
+    }
+
+    fn new_entry(&self, permitted: &Permitted, action: &Action, lease_end: Millis) -> NewEntry {
+        let informed = permitted.informed();
+        let admitted = informed.admitted();
+        let contract = &admitted.tool().contract;
+        NewEntry {
+            key: action.identity.key,
+            action: ledger::Action {
+                tool: contract.name.clone(),
+                tenant: admitted.session().tenant().to_owned(),
+                principal: admitted.session().principal().canonical(),
+                args_digest: admitted.args_digest(),
+                arguments: Value::Object((**admitted.arguments()).clone()),
+                facts: Value::Object((**informed.facts()).clone()),
+                lane: action.identity.lane,
+                keeps_lane: contract.keeps_lane(),
+                retain_ms: u64::try_from(contract.once.retain.as_millis()).unwrap_or(u64::MAX),
+                grant: permitted.consent().map(|(approval, _)| approval.clone()),
+            },
+            owner: self.store.owner().clone(),
+            lease_end,
+            reference: admitted.reference().clone(),
+            anew: matches!(action.recalled, Recalled::Anew),
+            stamp: action.stamp,
+        }
+    }
+}
+
+/// The stored answer, for whoever the action was; anybody else only learns that it was done.
+fn replay(permitted: Permitted) -> Stop {
+    let action = permitted.informed().action().map(|action| &action.recalled);
+    let Some(Recalled::Replay(past)) = action.cloned() else {
+        return refuse(permitted, Refusal::before(Code::InProgress));
+    };
+    let asking = permitted.informed().admitted().session().principal().canonical();
+    if past.principal != asking {
+        return refuse(permitted, Refusal::new(Code::AlreadyDone, Effect::Done));
+    }
+    let answer = Answer::from_stored(&past.answer)
+        .unwrap_or_else(|| Answer::Refused(Refusal::new(Code::InvalidResult, Effect::Done)));
+    Stop { halt: Halt::Replayed { answer: Box::new(answer), first: past.first }, trace: into_trace(permitted) }
+}
+
+fn refuse(mut permitted: Permitted, refusal: Refusal) -> Stop {
+    permitted.note("reserve", Learned::new().with("refused", refusal.code().as_str()));
+    Stop::refused(refusal, into_trace(permitted))
+}
+
+fn into_trace(permitted: Permitted) -> Trace {
+    permitted.withdraw().withdraw().into_trace()
+}
+
+impl Reserved {
+    pub(crate) fn permitted(&self) -> &Permitted {
+        &self.permitted
+    }
+
+    pub(crate) fn entry(&self) -> Option<&OpenEntry> {
+        self.entry.as_ref()
+    }
+
+    /// The key that is sent downstream.
+    pub(crate) fn idempotency_key(&self) -> Option<String> {
+        self.entry.as_ref().map(|entry| downstream_key(entry.key, &entry.first))
+    }
+
+    pub(crate) fn note(&mut self, stage: &'static str, learned: Learned) {
+        self.permitted.note(stage, learned);
+    }
+
+    pub(crate) fn into_trace(self) -> Trace {
+        into_trace(self.permitted)
+    }
+}

@@ -1,0 +1,110 @@
+//! settle: `Ran -> Settled`. Makes the result fit to be shown, and closes the entry. It always happens.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+
+use super::reserve::OpenEntry;
+use super::run::Ran;
+use crate::audit::Record;
+use crate::backend::{Failure, FailureKind};
+use crate::clock::Clock;
+use crate::contract::Contract;
+use crate::ledger::{Closing, Store, Verdict};
+use crate::refusal::{Code, Effect, Refusal};
+use crate::reply::Answer;
+use crate::result;
+use crate::trace::{Learned, Trace};
+
+/// The last stage.
+pub(crate) struct Settle {
+    store: Store,
+    clock: Arc<dyn Clock>,
+}
+
+/// A call that is over.
+#[derive(Debug)]
+pub(crate) struct Settled {
+    pub(crate) answer: Answer,
+    pub(crate) trace: Trace,
+    /// Whether the outcome stands on the record already: a write's does, from the transaction that closed it.
+    pub(crate) recorded: bool,
+}
+
+/// How long to wait before closing is tried again.
+const PAUSE: Duration = Duration::from_millis(100);
+
+impl Settle {
+    pub(crate) fn new(store: Store, clock: Arc<dyn Clock>) -> Self {
+        Self { store, clock }
+    }
+
+    /// `outcome` writes the record of how the call ended.
+    pub(crate) async fn enter(&self, ran: Ran, outcome: impl Fn(&Trace, &Answer) -> Record) -> Settled {
+        let admitted = ran.reserved().permitted().informed().admitted();
+        let contract = &admitted.tool().contract;
+        let mut answer = match &ran.answer().outcome {
+            Ok(text) => result::read(contract, text, ran.answer().effect),
+            Err(failure) => Answer::Refused(refusal(contract, failure, ran.answer().effect)),
+        };
+        let mut learned = Learned::new().with("effect", answer.effect().as_str());
+        let entry = ran.reserved().entry();
+        let recorded = entry.is_some();
+        if let Some(entry) = entry
+            && !self.close(entry, &answer, || outcome(admitted.trace(), &answer)).await
+        {
+            // INVARIANT (withheld): what is not on the record is not shown.
+            learned = learned.with("closed", false);
+            answer = Answer::Refused(Refusal::new(Code::OutcomeUnknown, Effect::Unknown));
+        }
+        let mut reserved = ran.into_reserved();
+        reserved.note("settle", learned);
+        Settled { answer, trace: reserved.into_trace(), recorded }
+    }
+
+    /// Closes the entry of a write; tries until its lease ends. Returns whether it is durable.
+    async fn close(&self, entry: &OpenEntry, answer: &Answer, outcome: impl Fn() -> Record) -> bool {
+        let verdict = match answer.effect() {
+            Effect::None => Verdict::Failed,
+            Effect::Unknown => Verdict::Unknown,
+            Effect::Done => match answer.to_stored() {
+                Some(answer) => Verdict::Done { answer },
+                None => Verdict::Unknown,
+            },
+        };
+        loop {
+            let closing = Closing {
+                key: entry.key,
+                owner: self.store.owner().clone(),
+                attempt: entry.attempt,
+                verdict: verdict.clone(),
+            };
+            match self.store.close(closing, outcome(), self.clock.now()).await {
+                Ok(closed) => return closed,
+                Err(_) if Instant::now() + PAUSE < entry.lease_ends => sleep(PAUSE).await,
+                Err(_) => return false,
+            }
+        }
+    }
+}
+
+/// What the model may know of a failure: the contract's own words for it, else the table's.
+fn refusal(contract: &Contract, failure: &Failure, effect: Effect) -> Refusal {
+    let effect = if contract.is_write() { effect } else { Effect::None };
+    if let Some(mapped) = contract.errors.get(&failure.signal) {
+        let effect = if contract.is_write() { mapped.effect.unwrap_or(effect) } else { Effect::None };
+        return Refusal::new(Code::ToolFailed, effect)
+            .message(mapped.message.clone())
+            .reason(mapped.code.clone())
+            .instead(mapped.instead.clone());
+    }
+    let code = match failure.kind {
+        FailureKind::Unavailable => Code::Unavailable,
+        FailureKind::Reported => Code::ToolFailed,
+        FailureKind::TimedOut => Code::TimedOut,
+        FailureKind::Cancelled => Code::Cancelled,
+        FailureKind::TooLarge => Code::ResultTooLarge,
+    };
+    Refusal::new(code, effect)
+}

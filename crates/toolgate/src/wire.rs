@@ -1,0 +1,255 @@
+//! The dialects: from a model's own message to calls, and from replies to the tool messages that the model reads.
+//!
+//! A message is read strictly, one level at a time. What is wrong with the message itself is a [`WireFault`], for the
+//! program that sent it. What is wrong with one call of it makes that call [`Broken`]: it is answered with
+//! `invalid_call`, and the other calls go on. The text of the arguments is not read here: it goes to the gate as it was
+//! written. Nothing is repaired, and no calls are looked for in prose.
+//!
+//! A turn that a length limit or a filter cut off runs nothing: each of its calls is answered with `turn_truncated`.
+
+mod anthropic;
+mod definitions;
+mod envelope;
+mod frame;
+mod names;
+mod openai_chat;
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::call::Call;
+use crate::contract::Contract;
+use crate::fault::Fault;
+use crate::json::Limits;
+use crate::refusal::{Code, Effect, Fix, Refusal};
+use crate::reply::Reply;
+
+pub use definitions::{Definitions, LeftOut};
+
+use frame::Frame;
+
+/// Calls in one message; a message with more is refused whole.
+const MOST_CALLS: usize = 128;
+
+/// How a provider writes calls, tool messages and definitions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Dialect {
+    /// Chat completions of OpenAI and of the many servers that speak like it.
+    OpenaiChat,
+    /// Messages of Anthropic.
+    Anthropic,
+}
+
+/// What a model proposed in one message.
+#[derive(Debug)]
+pub struct Turn {
+    /// INVARIANT (cut off runs nothing): holds no whole call if the turn was cut off.
+    calls: Vec<Proposed>,
+    cut_off: bool,
+}
+
+/// One call of a message. Each is answered once, in the order of the message.
+#[derive(Debug)]
+pub enum Proposed {
+    /// A whole call, for the gate to judge.
+    Call(Call),
+    /// A call that is refused as it stands; the gate only records it.
+    Broken(Broken),
+}
+
+/// A call that cannot reach the gate, with the reason.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Broken {
+    /// The id that the model gave to the call; empty if there is none that can be read.
+    pub call_id: String,
+    /// The name of the tool; empty if there is none that can be read.
+    pub tool: String,
+    /// Why it is refused: `invalid_call` or `turn_truncated`.
+    pub refusal: Refusal,
+}
+
+/// Why a message could not be read: it is not one of its dialect, so none of its calls ran.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message} at line {line} column {column}: {hint}")]
+#[non_exhaustive]
+pub struct WireFault {
+    /// Line of the finding, from 1.
+    pub line: usize,
+    /// Column of the finding in characters, from 1.
+    pub column: usize,
+    /// What was found, in words. INVARIANT (no echo): holds no value of the message.
+    pub message: Cow<'static, str>,
+    /// What to do.
+    pub hint: Cow<'static, str>,
+}
+
+/// What became of one call, for [`Dialect::encode`].
+#[derive(Clone, Copy, Debug)]
+pub enum Answered<'a> {
+    /// The gate answered.
+    Reply(&'a Reply),
+    /// The gate failed.
+    Fault {
+        /// The id that the model gave to the call.
+        call_id: &'a str,
+        /// How the gate failed.
+        fault: &'a Fault,
+    },
+}
+
+impl Dialect {
+    /// All dialects, in the order of the documentation.
+    pub const ALL: [Self; 2] = [Self::OpenaiChat, Self::Anthropic];
+
+    /// The dialect with this name.
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|dialect| dialect.as_str() == name)
+    }
+
+    /// The dialect's name, as commands and requests give it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::OpenaiChat => "openai-chat",
+            Self::Anthropic => "anthropic",
+        }
+    }
+
+    /// Reads the calls of a model's message. One byte order mark before it is skipped.
+    ///
+    /// `limits` bounds the message as a whole. Its depth is for arguments alone, and those the gate reads.
+    pub fn decode(self, message: &[u8], limits: &Limits) -> Result<Turn, WireFault> {
+        let frame = Frame::new(message, limits);
+        match self {
+            Self::OpenaiChat => openai_chat::decode(&frame),
+            Self::Anthropic => anthropic::decode(&frame),
+        }
+    }
+
+    /// The messages that answer a turn, in the order of `answers`.
+    ///
+    /// The content is the reply as JSON text, with the bytes of its result. A call without an id is answered with an
+    /// empty one: neither dialect can say it otherwise.
+    pub fn encode(self, answers: &[Answered<'_>]) -> Vec<Value> {
+        match self {
+            Self::OpenaiChat => openai_chat::encode(answers),
+            Self::Anthropic => anthropic::encode(answers),
+        }
+    }
+
+    /// How these tools are declared to a model.
+    pub fn definitions(self, tools: &[&Contract]) -> Definitions {
+        match self {
+            Self::OpenaiChat => definitions::all(tools, openai_chat::LONGEST_NAME, openai_chat::definition),
+            Self::Anthropic => definitions::all(tools, anthropic::LONGEST_NAME, anthropic::definition),
+        }
+    }
+}
+
+impl fmt::Display for Dialect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl Turn {
+    fn new(mut calls: Vec<Proposed>, cut_off: bool) -> Self {
+        if cut_off {
+            calls = calls.into_iter().map(|call| Proposed::Broken(call.truncated())).collect();
+        }
+        Self { calls, cut_off }
+    }
+
+    /// The calls, in the order of the message.
+    pub fn calls(&self) -> &[Proposed] {
+        &self.calls
+    }
+
+    /// The calls, in the order of the message.
+    pub fn into_calls(self) -> Vec<Proposed> {
+        self.calls
+    }
+
+    /// Whether the message ended too early, so that none of its calls may run.
+    pub fn cut_off(&self) -> bool {
+        self.cut_off
+    }
+}
+
+impl Proposed {
+    /// The id that the model gave to the call; empty if there is none that can be read.
+    pub fn call_id(&self) -> &str {
+        match self {
+            Self::Call(call) => &call.id,
+            Self::Broken(broken) => &broken.call_id,
+        }
+    }
+
+    fn truncated(self) -> Broken {
+        let refusal = Refusal::before(Code::TurnTruncated);
+        match self {
+            Self::Call(call) => Broken { call_id: call.id, tool: call.tool, refusal },
+            Self::Broken(broken) => Broken { refusal, ..broken },
+        }
+    }
+}
+
+impl Answered<'_> {
+    fn call_id(&self) -> &str {
+        match self {
+            Self::Reply(reply) => reply.call_id(),
+            Self::Fault { call_id, .. } => call_id,
+        }
+    }
+
+    fn is_ok(&self) -> bool {
+        match self {
+            Self::Reply(reply) => reply.is_ok(),
+            Self::Fault { .. } => false,
+        }
+    }
+
+    /// The JSON text that the model reads.
+    fn content(&self) -> String {
+        match self {
+            Self::Reply(reply) => text(reply),
+            Self::Fault { fault, .. } => text(&Failure { ok: false, error: failed(fault) }),
+        }
+    }
+}
+
+/// The shape of an answer where there is no reply, and so no ref.
+#[derive(Serialize)]
+struct Failure {
+    ok: bool,
+    error: Refusal,
+}
+
+/// What a model may know of a failure of the gate.
+fn failed(fault: &Fault) -> Refusal {
+    match fault {
+        Fault::Store(_) | Fault::Record(_) | Fault::Closing => Refusal::new(Code::Unavailable, Effect::None)
+            .message("The gate cannot take this call now. Nothing was done for it.")
+            .fixed_by(Fix::Operator),
+        Fault::Lost => Refusal::new(Code::Unavailable, Effect::Unknown),
+    }
+}
+
+fn text(answer: &impl Serialize) -> String {
+    // An answer is made of strings, numbers and JSON text, which always print.
+    serde_json::to_string(answer).unwrap_or_default()
+}
+
+#[cfg(test)]
+#[allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::string_slice,
+    clippy::disallowed_methods,
+    reason = "a test may panic"
+)]
+mod tests;

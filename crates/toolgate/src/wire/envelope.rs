@@ -1,0 +1,165 @@
+//! The envelope of one call: what the dialect puts around the arguments. All that is wrong with it is told at once, and
+//! none of it breaks the message.
+
+use serde_json::Value;
+
+use super::frame::{Members, kind};
+use super::{Broken, Proposed, names};
+use crate::call::Call;
+use crate::json::{self, Flaw, Limits};
+use crate::refusal::{Code, Refusal};
+use crate::schema::Problem;
+
+/// Problems told of one call.
+const MOST_PROBLEMS: usize = 20;
+
+/// A longer name of a member, or one that does not print, is not repeated.
+const LONGEST_SHOWN_NAME: usize = 64;
+
+/// A call while it is read.
+pub(super) struct Envelope<'a> {
+    limits: &'a Limits,
+    call_id: String,
+    tool: String,
+    arguments: Vec<u8>,
+    problems: Vec<Problem>,
+}
+
+/// The calls of a message, in its order.
+pub(super) struct Calls {
+    /// How a call of the dialect looks.
+    form: &'static str,
+    list: Vec<Proposed>,
+}
+
+impl<'a> Envelope<'a> {
+    pub(super) fn new(limits: &'a Limits) -> Self {
+        Self { limits, call_id: String::new(), tool: String::new(), arguments: Vec::new(), problems: Vec::new() }
+    }
+
+    /// Takes the id that answers will carry.
+    pub(super) fn id(&mut self, members: &Members<'a>) {
+        self.call_id = self.word("/id", members.get("id"));
+    }
+
+    /// Takes the name of the tool.
+    pub(super) fn name(&mut self, at: &str, name: Option<&'a [u8]>) {
+        self.tool = names::meant(&self.word(at, name));
+    }
+
+    /// Takes the raw text of an object as the arguments.
+    pub(super) fn arguments(&mut self, text: impl Into<Vec<u8>>) {
+        self.arguments = text.into();
+    }
+
+    /// The members of an object of the call; a problem where it is none.
+    pub(super) fn open(&mut self, at: &str, part: &'a [u8]) -> Option<Members<'a>> {
+        match Members::read(part, self.limits) {
+            Ok(members) => Some(members),
+            Err(flaw) => {
+                self.flawed(at, &flaw);
+                None
+            }
+        }
+    }
+
+    /// A value of the call; a problem where it cannot be read.
+    pub(super) fn value(&mut self, at: &str, part: &[u8]) -> Option<Value> {
+        match json::read(part, self.limits) {
+            Ok(value) => Some(value),
+            Err(flaw) => {
+                self.flawed(at, &flaw);
+                None
+            }
+        }
+    }
+
+    /// INVARIANT (nothing beside it): a member that the dialect does not know is never ignored, so that nobody can say
+    /// in a call who is asking, or believe that they have.
+    pub(super) fn only(&mut self, at: &str, members: &Members<'_>, wanted: &[&str], tolerated: &[&str]) {
+        for name in members.names().filter(|name| !wanted.contains(name) && !tolerated.contains(name)) {
+            let prints = name.len() <= LONGEST_SHOWN_NAME && name.bytes().all(|byte| matches!(byte, b' '..=b'~'));
+            let (place, message) = if prints {
+                (format!("{at}/{}", name.replace('~', "~0").replace('/', "~1")), "unknown member")
+            } else {
+                (at.to_owned(), "unknown member with a name that is long or does not print")
+            };
+            self.problem(place, "additional_property", message, format!("leave it out; known: {}", wanted.join(", ")));
+        }
+    }
+
+    pub(super) fn missing(&mut self, at: &str, hint: &'static str) {
+        self.problem(at, "required", "missing member", hint);
+    }
+
+    pub(super) fn wrong_type(&mut self, at: &str, expected: &str, found: &Value) {
+        let message = format!("expected {expected}, got {}", kind(found));
+        self.problem(at, "type", message, format!("send {expected}"));
+    }
+
+    pub(super) fn problem(
+        &mut self,
+        at: impl Into<String>,
+        code: &str,
+        message: impl Into<String>,
+        hint: impl Into<String>,
+    ) {
+        let problem = Problem { at: at.into(), code: code.into(), message: message.into(), hint: Some(hint.into()) };
+        self.problems.push(problem);
+    }
+
+    /// A string that is there and not empty; an empty one with its problem noted where it is not.
+    fn word(&mut self, at: &str, part: Option<&'a [u8]>) -> String {
+        let Some(part) = part else {
+            self.missing(at, "send it as a string that is not empty");
+            return String::new();
+        };
+        match self.value(at, part) {
+            Some(Value::String(word)) if word.is_empty() => {
+                self.problem(at, "min_length", "empty string", "send a string that is not empty");
+                word
+            }
+            Some(Value::String(word)) => word,
+            Some(other) => {
+                self.wrong_type(at, "a string", &other);
+                String::new()
+            }
+            None => String::new(),
+        }
+    }
+
+    fn flawed(&mut self, at: &str, flaw: &Flaw) {
+        let hint = flaw.hint().unwrap_or("send strict JSON");
+        self.problem(at, flaw.code.as_str(), flaw.message.clone(), hint);
+    }
+}
+
+impl Calls {
+    pub(super) fn new(form: &'static str) -> Self {
+        Self { form, list: Vec::new() }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    /// Ends a call: whole, or refused with all its problems. Models do repeat ids; each call is answered in its place.
+    pub(super) fn push(&mut self, call: Envelope<'_>) {
+        let Envelope { call_id, tool, arguments, mut problems, .. } = call;
+        if problems.is_empty() {
+            return self.list.push(Proposed::Call(Call::new(call_id, tool, arguments)));
+        }
+        let count = problems.len();
+        problems.truncate(MOST_PROBLEMS);
+        let more = count - problems.len();
+        let (plural, form) = (if count == 1 { "problem" } else { "problems" }, self.form);
+        let message =
+            format!("{count} {plural} in the call around its arguments, so it did not run. A call is {form}.");
+        let refusal = Refusal::before(Code::InvalidCall).message(message).problems(problems, more);
+        self.list.push(Proposed::Broken(Broken { call_id, tool, refusal }));
+    }
+
+    pub(super) fn into_list(self) -> Vec<Proposed> {
+        self.list
+    }
+}

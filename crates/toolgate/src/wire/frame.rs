@@ -1,0 +1,155 @@
+//! The message as a whole: reading its levels, and telling places in it.
+
+use std::borrow::Cow;
+
+use serde_json::Value;
+
+use super::WireFault;
+use crate::json::{self, Flaw, FlawCode, Limits};
+
+const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
+
+/// What helps against anything that a provider would not have written.
+const AS_IT_CAME: &str = "pass the provider's message on as it came";
+
+/// A message and the bounds under which it is read.
+pub(super) struct Frame<'a> {
+    bytes: &'a [u8],
+    limits: Limits,
+}
+
+/// The members of one object, with the raw text of their values.
+pub(super) struct Members<'a>(Vec<(String, &'a [u8])>);
+
+impl<'a> Frame<'a> {
+    pub(super) fn new(message: &'a [u8], limits: &Limits) -> Self {
+        let bytes = message.strip_prefix(BYTE_ORDER_MARK).unwrap_or(message);
+        // Arguments that are too deep are refused by the gate, not with the whole message: here the reader's own bound holds.
+        Self { bytes, limits: Limits { depth: usize::MAX, ..*limits } }
+    }
+
+    pub(super) fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
+    pub(super) fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// The members of an object of the message; `what` names it for a fault.
+    pub(super) fn members(&self, part: &'a [u8], what: &'static str) -> Result<Members<'a>, WireFault> {
+        Members::read(part, &self.limits).map_err(|flaw| self.flawed(part, &flaw, what))
+    }
+
+    /// The items of an array of the message.
+    pub(super) fn items(&self, part: &'a [u8], what: &'static str) -> Result<Vec<&'a [u8]>, WireFault> {
+        json::items(part, &self.limits).map_err(|flaw| self.flawed(part, &flaw, what))
+    }
+
+    /// A string of the message; `None` for `null`.
+    pub(super) fn text(&self, part: &'a [u8], what: &'static str) -> Result<Option<String>, WireFault> {
+        match json::read(part, &self.limits) {
+            Ok(Value::String(text)) => Ok(Some(text)),
+            Ok(Value::Null) => Ok(None),
+            Ok(other) => Err(self.fault(part, format!("{what} is {}, not a string", kind(&other)), AS_IT_CAME)),
+            Err(flaw) => Err(self.flawed(part, &flaw, what)),
+        }
+    }
+
+    /// Whether the member `name` says that this is not the assistant's message.
+    pub(super) fn expect_assistant(&self, message: &Members<'a>) -> Result<(), WireFault> {
+        let Some(role) = message.get("role") else { return Ok(()) };
+        match self.text(role, "role")?.as_deref() {
+            Some("assistant") => Ok(()),
+            _ => Err(self.fault(
+                role,
+                "a message that is not the assistant's",
+                "send the assistant's message alone: only there are calls proposed",
+            )),
+        }
+    }
+
+    /// Whether the reason for which the model stopped, if it is told, is one of `early`.
+    pub(super) fn stopped_early(
+        &self,
+        members: &Members<'a>,
+        name: &'static str,
+        early: &[&str],
+    ) -> Result<bool, WireFault> {
+        let Some(reason) = members.get(name) else { return Ok(false) };
+        Ok(self.text(reason, name)?.is_some_and(|reason| early.contains(&reason.as_str())))
+    }
+
+    /// A fault at the beginning of a part of the message.
+    pub(super) fn fault(
+        &self,
+        part: &[u8],
+        message: impl Into<Cow<'static, str>>,
+        hint: impl Into<Cow<'static, str>>,
+    ) -> WireFault {
+        self.fault_at(self.offset(part), message.into(), hint.into())
+    }
+
+    pub(super) fn too_many_calls(&self, part: &[u8]) -> WireFault {
+        let message = format!("more than {} calls in one message", super::MOST_CALLS);
+        self.fault(part, message, "none of them ran; send fewer calls at a time")
+    }
+
+    fn flawed(&self, part: &[u8], flaw: &Flaw, what: &'static str) -> WireFault {
+        let hint = match flaw.code {
+            FlawCode::NotObject => AS_IT_CAME,
+            _ => flaw.hint().unwrap_or(AS_IT_CAME),
+        };
+        let message = format!("{what}: {}", flaw.message);
+        self.fault_at(self.offset(part) + flaw.offset, message.into(), hint.into())
+    }
+
+    fn fault_at(&self, at: usize, message: Cow<'static, str>, hint: Cow<'static, str>) -> WireFault {
+        let before = self.bytes.get(..at).unwrap_or(self.bytes);
+        let line_start = before.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1);
+        let in_line = before.get(line_start..).unwrap_or_default();
+        WireFault {
+            line: 1 + before.iter().filter(|&&byte| byte == b'\n').count(),
+            column: 1 + String::from_utf8_lossy(in_line).chars().count(),
+            message,
+            hint,
+        }
+    }
+
+    /// Where a part begins; parts are slices of the message.
+    fn offset(&self, part: &[u8]) -> usize {
+        part.as_ptr().addr().saturating_sub(self.bytes.as_ptr().addr())
+    }
+}
+
+impl<'a> Members<'a> {
+    pub(super) fn read(part: &'a [u8], limits: &Limits) -> Result<Self, Flaw> {
+        json::members(part, limits).map(Self)
+    }
+
+    /// The raw text of a member.
+    pub(super) fn get(&self, name: &str) -> Option<&'a [u8]> {
+        self.0.iter().find(|(known, _)| known == name).map(|(_, raw)| *raw)
+    }
+
+    /// The raw text of a member that is there and not `null`.
+    pub(super) fn given(&self, name: &str) -> Option<&'a [u8]> {
+        self.get(name).filter(|raw| *raw != b"null")
+    }
+
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|(name, _)| name.as_str())
+    }
+}
+
+/// The kind of a value, for a message.
+pub(super) fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "an array",
+        Value::Object(_) => "an object",
+    }
+}
