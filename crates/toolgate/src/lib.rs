@@ -95,3 +95,8 @@ pub use contract::Tool;
 pub use gate::Gate;
 pub use refusal::Refusal;
 pub use reply::Reply;
+
+/// The code of the README compiles and does what it says.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

@@ -123,7 +123,7 @@ async fn without_panic(mut work: Running<'_>) -> Answer {
 fn wait_before_next(contract: &Contract, answer: &Answer, attempt: u32, context: &Context) -> Option<Duration> {
     let failure = answer.outcome.as_ref().err()?;
     let Retry { attempts, on } = &contract.retry;
-    let listed = on.iter().any(|signal| *signal == failure.signal);
+    let listed = on.contains(&failure.signal);
     if attempt >= *attempts || !listed || answer.effect != Effect::None || context.is_cancelled() {
         return None;
     }

@@ -12,7 +12,7 @@ use crate::backend::{Failure, FailureKind};
 use crate::clock::Clock;
 use crate::contract::Contract;
 use crate::ledger::{Closing, Store, Verdict};
-use crate::refusal::{Code, Effect, Refusal};
+use crate::refusal::{Code, Effect, Fix, Refusal, Retry};
 use crate::reply::Answer;
 use crate::result;
 use crate::trace::{Learned, Trace};
@@ -94,10 +94,15 @@ fn refusal(contract: &Contract, failure: &Failure, effect: Effect) -> Refusal {
     let effect = if contract.is_write() { effect } else { Effect::None };
     if let Some(mapped) = contract.errors.get(&failure.signal) {
         let effect = if contract.is_write() { mapped.effect.unwrap_or(effect) } else { Effect::None };
-        return Refusal::new(Code::ToolFailed, effect)
+        let refusal = Refusal::new(Code::ToolFailed, effect)
             .message(mapped.message.clone())
             .reason(mapped.code.clone())
             .instead(mapped.instead.clone());
+        return match effect {
+            // The contract knows this failure and has words for it: another call may succeed.
+            Effect::None => refusal.fixed_by(Fix::Model).retry(Retry::AfterChange),
+            Effect::Done | Effect::Unknown => refusal,
+        };
     }
     let code = match failure.kind {
         FailureKind::Unavailable => Code::Unavailable,
