@@ -1,0 +1,111 @@
+//! What the `backend` table of a contract names. One kind so far: `sql`.
+
+mod sql;
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+use toolgate::backend::Backend;
+use toolgate::fields::{Fields, Problems, nearest};
+use toolgate::schema::Problem;
+
+pub(crate) use sql::{Databases, Place};
+
+use sql::Sql;
+
+/// The kinds of backend.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Sql,
+}
+
+const KINDS: &[(&str, Kind)] = &[("sql", Kind::Sql)];
+
+/// What runs the tool of a contract, or everything that is wrong with its `backend` table.
+pub(crate) fn make(contract: &Map<String, Value>, databases: &Databases) -> Result<Arc<dyn Backend>, Vec<Problem>> {
+    let mut problems = Problems::default();
+    let made = read(contract, databases, &mut problems);
+    match made {
+        Some(backend) if problems.0.is_empty() => Ok(backend),
+        _ => Err(problems.0),
+    }
+}
+
+fn read(contract: &Map<String, Value>, databases: &Databases, problems: &mut Problems) -> Option<Arc<dyn Backend>> {
+    let mut contract = Fields::of(contract, "");
+    if contract.raw("backend").is_none() {
+        let hint = "[backend] with a kind, a database and a statement".to_owned();
+        problems.hinted("/backend", "required", "`backend` is missing: nothing would run", Some(hint));
+    }
+    let reads = contract.raw("effect").is_some_and(|effect| effect == "read");
+    let mut table = contract.table("backend", problems)?;
+    let at = table.place("kind");
+    let kind = table.needed("kind", problems)?;
+    match KINDS.iter().find(|(name, _)| *name == kind) {
+        Some((_, Kind::Sql)) => Some(Arc::new(Sql::read(table, reads, databases, problems)?)),
+        None => {
+            let names = || KINDS.iter().map(|(name, _)| *name);
+            let message = format!("this version has backends of kind {}", names().collect::<Vec<_>>().join(", "));
+            problems.hinted(at, "enum", message, nearest(kind, names()));
+            None
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::panic, reason = "a test may panic")]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// What is wrong with `backend`, a line each: place, message, hint.
+    fn faults(backend: Value) -> Vec<String> {
+        let shop = Place { path: "shop.db".into(), seed: None };
+        let databases = Databases::new("".as_ref(), [("shop".to_owned(), shop)]);
+        let contract = json!({"effect": "read", "backend": backend});
+        let Err(problems) = make(contract.as_object().unwrap(), &databases) else { return Vec::new() };
+        problems.into_iter().map(|p| format!("{}: {} ({})", p.at, p.message, p.hint.unwrap_or_default())).collect()
+    }
+
+    #[test]
+    fn a_table_that_says_all_that_is_needed_is_a_backend() {
+        let many = json!({"kind": "sql", "database": "shop", "statement": "select 1", "rows": "many", "max_rows": 5});
+        assert_eq!(faults(json!({"kind": "sql", "database": "shop", "statement": "select 1"})), [""; 0]);
+        assert_eq!(faults(many), [""; 0]);
+    }
+
+    #[test]
+    fn a_kind_that_this_version_does_not_have_is_a_fault() {
+        let message = "this version has backends of kind sql";
+        assert_eq!(faults(json!({"kind": "http"})), [format!("/backend/kind: {message} ()")]);
+        assert_eq!(faults(json!({"kind": "slq"})), [format!("/backend/kind: {message} (did you mean sql?)")]);
+        assert_eq!(faults(json!({"kind": 1})), ["/backend/kind: expected a text, got a number ()"]);
+        assert_eq!(faults(json!({})), ["/backend/kind: `kind` is missing ()"]);
+        assert_eq!(faults(json!("sql")), ["/backend: expected a table, got a text ()"]);
+    }
+
+    #[test]
+    fn every_wrong_key_is_told_at_once() {
+        let found = faults(json!({
+            "kind": "sql", "database": "shpo", "statment": "select 1", "rows": "all",
+        }));
+        assert_eq!(
+            found,
+            [
+                "/backend/database: there is no such database (did you mean shop?)",
+                "/backend/statement: `statement` is missing ()",
+                "/backend/rows: expected one of: one, many ()",
+                "/backend/statment: unknown key (did you mean statement?)",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_bound_on_rows_is_for_many() {
+        let bounded = |rows, bound| json!({"kind": "sql", "database": "shop", "statement": "select 1", "rows": rows, "max_rows": bound});
+        let at_one = "/backend/max_rows: a bound on rows is for a statement that gives many (rows = \"many\")";
+        assert_eq!(faults(bounded("one", 5)), [at_one]);
+        assert_eq!(faults(bounded("many", 0)), ["/backend/max_rows: expected a whole number from 1, got a number ()"]);
+    }
+}

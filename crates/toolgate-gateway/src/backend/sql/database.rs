@@ -1,0 +1,155 @@
+//! The databases of a gate: opened on first use, created from their seed where they are not there, a few connections
+//! kept of each.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rusqlite::{Connection, OpenFlags};
+
+use super::seed;
+use super::trouble::{Trouble, words};
+use super::watch::Watch;
+
+/// The databases that contracts may name.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Databases(Arc<BTreeMap<String, Arc<Database>>>);
+
+/// Where a database is, relative to the folder of the gate: `[databases.NAME]` of `toolgate.toml`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// The SQLite file.
+    pub(crate) path: PathBuf,
+    /// A file of SQL that makes the database where there is none.
+    pub(crate) seed: Option<PathBuf>,
+}
+
+/// One database.
+#[derive(Debug)]
+pub(super) struct Database {
+    path: PathBuf,
+    seed: Option<PathBuf>,
+    readers: Mutex<Vec<Connection>>,
+    writers: Mutex<Vec<Connection>>,
+}
+
+/// What a connection is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mode {
+    /// It can only read.
+    Read,
+    Write,
+}
+
+/// Idle connections that are kept for each mode.
+const IDLE: usize = 4;
+/// Steps of SQLite's machine between two looks at the watch: far less than a millisecond.
+const STEPS: i32 = 1000;
+
+impl Databases {
+    /// The databases of the gate in `folder`, by name. Nothing is opened yet.
+    pub(crate) fn new(folder: &Path, places: impl IntoIterator<Item = (String, Place)>) -> Self {
+        let databases = places.into_iter().map(|(name, Place { path, seed })| {
+            let seed = seed.map(|seed| folder.join(seed));
+            (name, Arc::new(Database::new(folder.join(path), seed)))
+        });
+        Self(Arc::new(databases.collect()))
+    }
+
+    pub(super) fn get(&self, name: &str) -> Option<Arc<Database>> {
+        self.0.get(name).cloned()
+    }
+
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(String::as_str)
+    }
+}
+
+impl Database {
+    pub(super) fn new(path: PathBuf, seed: Option<PathBuf>) -> Self {
+        Self { path, seed, readers: Mutex::default(), writers: Mutex::default() }
+    }
+
+    /// Works with a connection under the watch. What is not committed afterwards is rolled back.
+    pub(super) fn with<T>(
+        &self,
+        mode: Mode,
+        watch: &Watch,
+        work: impl FnOnce(&mut Connection) -> Result<T, Trouble>,
+    ) -> Result<T, Trouble> {
+        let idle = self.idle(mode).lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let mut connection = match idle {
+            Some(connection) => connection,
+            None => self.open(mode, watch)?,
+        };
+        let ended = watched(&mut connection, watch).and_then(|()| work(&mut connection));
+        self.take_back(mode, connection);
+        match ended {
+            // SQLite only tells that it was interrupted; the watch tells why.
+            Err(Trouble::TimedOut) => Err(watch.check().err().unwrap_or(Trouble::TimedOut)),
+            ended => ended,
+        }
+    }
+
+    /// Keeps a connection for the next one. One that cannot roll back is closed, which does.
+    fn take_back(&self, mode: Mode, mut connection: Connection) {
+        if unwatched(&mut connection).is_err() {
+            return;
+        }
+        let clean = connection.is_autocommit() || connection.execute_batch("rollback").is_ok();
+        let mut idle = self.idle(mode).lock().unwrap_or_else(PoisonError::into_inner);
+        if clean && idle.len() < IDLE {
+            idle.push(connection);
+        }
+    }
+
+    fn idle(&self, mode: Mode) -> &Mutex<Vec<Connection>> {
+        match mode {
+            Mode::Read => &self.readers,
+            Mode::Write => &self.writers,
+        }
+    }
+
+    fn open(&self, mode: Mode, watch: &Watch) -> Result<Connection, Trouble> {
+        if !self.path.exists() {
+            let path = self.path.display();
+            let Some(seed) = &self.seed else {
+                let text = format!("there is no database {path}, and no seed to make it of");
+                return Err(Trouble::Unopenable(text));
+            };
+            seed::create(&self.path, seed).map_err(|why| {
+                Trouble::Unopenable(format!("cannot make the database {path} of {}: {why}", seed.display()))
+            })?;
+        }
+        let (access, pragmas) = match mode {
+            Mode::Read => (OpenFlags::SQLITE_OPEN_READ_ONLY, "pragma query_only = on"),
+            Mode::Write => (
+                OpenFlags::SQLITE_OPEN_READ_WRITE,
+                "pragma journal_mode = wal; pragma synchronous = full; pragma foreign_keys = on",
+            ),
+        };
+        let opened = Connection::open_with_flags(&self.path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX).and_then(|c| {
+            c.busy_timeout(watch.slice())?;
+            c.execute_batch(pragmas)?;
+            Ok(c)
+        });
+        opened.map_err(|error| match Trouble::of(&error) {
+            Trouble::Busy => Trouble::Busy,
+            _ => Trouble::Unopenable(format!("cannot open the database {}: {}", self.path.display(), words(&error))),
+        })
+    }
+}
+
+/// Lets the watch end what runs on the connection, and bounds how long it waits for a lock.
+fn watched(connection: &mut Connection, watch: &Watch) -> Result<(), Trouble> {
+    let asked = watch.clone();
+    connection
+        .busy_timeout(watch.slice())
+        .and_then(|()| connection.progress_handler(STEPS, Some(move || asked.check().is_err())))
+        .map_err(|error| Trouble::of(&error))
+}
+
+/// Takes the watch away: what follows runs to its end.
+pub(super) fn unwatched(connection: &mut Connection) -> Result<(), Trouble> {
+    connection.progress_handler(0, None::<fn() -> bool>).map_err(|error| Trouble::of(&error))
+}

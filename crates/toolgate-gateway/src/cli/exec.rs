@@ -1,0 +1,121 @@
+//! `toolgate exec`: a model's message on stdin, its tool messages on stdout.
+
+use std::io::Read;
+use std::path::PathBuf;
+
+use clap::Args;
+use serde_json::{Value, json};
+use toolgate::Reply;
+use toolgate::fault::Fault;
+use toolgate::fields::nearest;
+use toolgate::json::Limits;
+use toolgate::wire::{Answered, Dialect};
+
+use super::call::{Shown, show_trace};
+use super::{Exit, Failure, Output, find_folder, load};
+use crate::config::Purpose;
+
+/// Answer a model's message.
+#[derive(Debug, Args)]
+#[command(after_help = "Example: toolgate exec examples/shop --from openai-chat < examples/shop/message.json")]
+pub(super) struct Exec {
+    /// The gate folder
+    dir: Option<PathBuf>,
+    /// The dialect of the message
+    #[arg(long, value_name = "DIALECT", value_parser = parse_dialect)]
+    from: Dialect,
+    /// Who is asking: a user that the folder lists
+    #[arg(long = "as", value_name = "USER@TENANT")]
+    user: Option<String>,
+    /// Judge the calls without asking anybody or running anything
+    #[arg(long)]
+    dry_run: bool,
+    /// Show what every stage learned of every call
+    #[arg(long)]
+    trace: bool,
+    /// Print messages and outcomes as one line of JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// The largest message that is read, in bytes.
+const MESSAGE_SIZE: u64 = 16 * 1024 * 1024;
+
+impl Exec {
+    pub(super) async fn run(self, output: &mut Output) -> Result<Exit, Failure> {
+        let dir = find_folder(self.dir.clone())?;
+        let loaded = load(&dir, Purpose::Run, output)?;
+        let session = loaded.identity.session(self.user.as_deref())?;
+        let message = read_message()?;
+        let limits = Limits { size: message.len(), ..Limits::default() };
+        let turn = self.from.decode(&message, &limits).map_err(|fault| {
+            Failure::usage(format!("this is no message of {}: {fault}", self.from)).hint("nothing of it was run")
+        })?;
+        let calls = turn.into_calls();
+        let ids: Vec<String> = calls.iter().map(|call| call.call_id().to_owned()).collect();
+        if self.dry_run {
+            output.note("dry run: nobody is asked and nothing is run");
+        }
+        let answers = match self.dry_run {
+            true => loaded.gate.dry_turn(calls, &session).await,
+            false => loaded.gate.turn(calls, &session).await,
+        };
+        let finished = loaded.gate.finish().await;
+        self.show(&ids, &answers, output);
+        finished?;
+        match answers.into_iter().find_map(Result::err) {
+            Some(fault) => Err(fault.into()),
+            None => Ok(Exit::Ok),
+        }
+    }
+
+    fn show(&self, ids: &[String], answers: &[Result<Reply, Fault>], output: &mut Output) {
+        let answered: Vec<Answered<'_>> = ids
+            .iter()
+            .zip(answers)
+            .map(|(call_id, answer)| match answer {
+                Ok(reply) => Answered::Reply(reply),
+                Err(fault) => Answered::Fault { call_id, fault },
+            })
+            .collect();
+        let messages = self.from.encode(&answered);
+        let replies = answers.iter().filter_map(|answer| answer.as_ref().ok());
+        if self.json {
+            let outcomes: Vec<Value> = replies.map(|reply| outcome(reply, self.trace)).collect();
+            output.json(&json!({ "messages": messages, "outcomes": outcomes }));
+            return;
+        }
+        if self.trace {
+            for reply in replies {
+                output.note(&format!("{} {}", reply.call_id(), reply.tool()));
+                show_trace(reply.trace(), output);
+            }
+        }
+        output.pretty(&messages);
+    }
+}
+
+/// One outcome: the reply, which call it answers, and the status that an HTTP door would give it.
+fn outcome(reply: &Reply, trace: bool) -> Value {
+    let status = reply.refusal().map_or(200, |refusal| refusal.code().row(refusal.effect()).status);
+    let shown = Shown { dry_run: false, reply, trace: Some(reply.trace()).filter(|_| trace) };
+    json!({ "call_id": reply.call_id(), "tool": reply.tool(), "status": status, "reply": shown })
+}
+
+fn read_message() -> Result<Vec<u8>, Failure> {
+    let mut message = Vec::new();
+    let read = std::io::stdin().lock().take(MESSAGE_SIZE + 1).read_to_end(&mut message);
+    read.map_err(|error| Failure::usage(format!("stdin cannot be read: {error}")))?;
+    if u64::try_from(message.len()).unwrap_or(u64::MAX) > MESSAGE_SIZE {
+        return Err(Failure::usage("the message is larger than 16 MB"));
+    }
+    Ok(message)
+}
+
+pub(super) fn parse_dialect(name: &str) -> Result<Dialect, String> {
+    let names = || Dialect::ALL.iter().map(|dialect| dialect.as_str());
+    Dialect::parse(name).ok_or_else(|| {
+        let all: Vec<&str> = names().collect();
+        nearest(name, names()).unwrap_or_else(|| format!("known: {}", all.join(", ")))
+    })
+}

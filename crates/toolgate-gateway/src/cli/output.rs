@@ -1,0 +1,56 @@
+//! stdout is the answer, stderr everything else. A reader that goes away is no error.
+
+use std::io::{IsTerminal, Write};
+
+use serde::Serialize;
+use serde_json::Value;
+use toolgate::schema::inert;
+
+/// Where a command writes.
+#[derive(Debug)]
+pub(crate) struct Output {
+    tty: bool,
+}
+
+impl Output {
+    pub(crate) fn new() -> Self {
+        Self { tty: std::io::stderr().is_terminal() }
+    }
+
+    /// A line of the answer. What cannot be seen is made visible.
+    pub(crate) fn line(&mut self, text: &str) {
+        let text = match inert(Value::from(text)) {
+            Value::String(text) => text,
+            _ => String::new(),
+        };
+        self.raw(&text);
+    }
+
+    /// The answer as one line of JSON.
+    pub(crate) fn json<T: Serialize>(&mut self, value: &T) {
+        self.raw(&serde_json::to_string(value).unwrap_or_default());
+    }
+
+    /// The answer as JSON for people.
+    pub(crate) fn pretty<T: Serialize>(&mut self, value: &T) {
+        self.raw(&serde_json::to_string_pretty(value).unwrap_or_default());
+    }
+
+    /// A line beside the answer.
+    pub(crate) fn note(&mut self, text: &str) {
+        // There is nowhere left to say that stderr is gone.
+        let _ = writeln!(std::io::stderr(), "{text}");
+    }
+
+    /// What to do next, for a person at a terminal.
+    pub(crate) fn next(&mut self, text: &str) {
+        if self.tty {
+            self.note(&format!("next: {text}"));
+        }
+    }
+
+    fn raw(&mut self, text: &str) {
+        // A reader that has seen enough, such as `head`, is no error of this command.
+        let _ = writeln!(std::io::stdout(), "{text}");
+    }
+}

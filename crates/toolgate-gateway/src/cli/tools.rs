@@ -1,0 +1,83 @@
+//! `toolgate tools`: what somebody may see.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use serde_json::{Value, json};
+use toolgate::contract::{Access, Contract};
+use toolgate::wire::{Dialect, LeftOut};
+
+use super::exec::parse_dialect;
+use super::{Exit, Failure, Output, find_folder, load};
+use crate::config::Purpose;
+
+/// List the tools that somebody may see.
+#[derive(Debug, Args)]
+#[command(after_help = "Example: toolgate tools examples/shop --for openai-chat --as alice@acme")]
+pub(super) struct Tools {
+    /// The gate folder
+    dir: Option<PathBuf>,
+    /// Print the definitions as this dialect takes them
+    #[arg(long = "for", value_name = "DIALECT", value_parser = parse_dialect)]
+    dialect: Option<Dialect>,
+    /// Who is asking: a user that the folder lists
+    #[arg(long = "as", value_name = "USER@TENANT")]
+    user: Option<String>,
+    /// Only tools with this tag
+    #[arg(long)]
+    tag: Option<String>,
+    /// Print one line of JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl Tools {
+    pub(super) fn run(self, output: &mut Output) -> Result<Exit, Failure> {
+        let dir = find_folder(self.dir)?;
+        let loaded = load(&dir, Purpose::Look, output)?;
+        let session = loaded.identity.session(self.user.as_deref())?;
+        let mut tools = loaded.gate.tools(&session);
+        if let Some(tag) = &self.tag {
+            tools.retain(|tool| tool.tags().contains(tag));
+        }
+        if let Some(dialect) = self.dialect {
+            let definitions = dialect.definitions(&tools);
+            for LeftOut { tool, reason } in &definitions.left_out {
+                output.note(&format!("warning: {tool} is left out: {reason}"));
+            }
+            match self.json {
+                true => output.json(&definitions.tools),
+                false => output.pretty(&definitions.tools),
+            }
+            return Ok(Exit::Ok);
+        }
+        match self.json {
+            true => output.json(&tools.iter().map(|tool| described(tool)).collect::<Vec<Value>>()),
+            false => {
+                for tool in tools {
+                    let first = tool.description().split(". ").next().unwrap_or_default();
+                    output.line(&format!("{:5}  {:24} {first}", effect(tool), tool.name()));
+                }
+            }
+        }
+        Ok(Exit::Ok)
+    }
+}
+
+fn described(tool: &Contract) -> Value {
+    json!({
+        "name": tool.name(),
+        "effect": effect(tool),
+        "description": tool.description(),
+        "tags": tool.tags(),
+        "input": tool.input().document(),
+        "output": tool.output().map(|output| output.document()),
+    })
+}
+
+fn effect(tool: &Contract) -> &'static str {
+    match tool.access() {
+        Access::Read => "read",
+        Access::Write => "write",
+    }
+}

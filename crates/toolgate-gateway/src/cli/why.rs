@@ -1,0 +1,73 @@
+//! `toolgate why`: what really happened to a call, for the operator.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use serde_json::Value;
+use toolgate::audit::Sealed;
+
+use super::{Exit, Failure, Output, load};
+use crate::config::Purpose;
+
+/// Tell what really happened to a call.
+#[derive(Debug, Args)]
+#[command(after_help = "Example: toolgate why examples/shop 01J8Z3N0W7Q4V5X6Y7Z8A9B0C1")]
+pub(super) struct Why {
+    /// The gate folder
+    dir: PathBuf,
+    /// The `ref` of a reply
+    reference: String,
+    /// Print one line of JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl Why {
+    pub(super) async fn run(self, output: &mut Output) -> Result<Exit, Failure> {
+        let loaded = load(&self.dir, Purpose::Run, output)?;
+        let records = loaded.gate.store().history(&self.reference).await?;
+        if records.is_empty() {
+            return Err(Failure::usage("the record tells of no such call")
+                .hint(format!("toolgate audit {} tail", self.dir.display())));
+        }
+        if self.json {
+            output.json(&records.iter().map(body).collect::<Vec<Value>>());
+        } else {
+            records.iter().for_each(|record| show(record, output));
+        }
+        Ok(Exit::Ok)
+    }
+}
+
+/// What a record tells, as JSON.
+pub(super) fn body(record: &Sealed) -> Value {
+    toolgate::json::read(record.body.as_bytes(), &toolgate::json::Limits { size: usize::MAX, ..Default::default() })
+        .unwrap_or(Value::Null)
+}
+
+/// A record for people: a line on what it is, and one for each stage.
+pub(super) fn show(record: &Sealed, output: &mut Output) {
+    let body = body(record);
+    let text = |name: &str| body.get(name).and_then(Value::as_str).unwrap_or("-").to_owned();
+    let at = body.get("at").and_then(Value::as_u64).map(|at| toolgate::clock::Millis(at).to_string());
+    let principal = body.pointer("/principal/subject").and_then(Value::as_str).unwrap_or("-").to_owned();
+    let who = format!("{principal}@{}", text("tenant"));
+    let mut line = format!(
+        "#{} {} {} {} by {who} ref {}",
+        record.seq,
+        at.unwrap_or_default(),
+        text("kind"),
+        text("tool"),
+        record.reference
+    );
+    for name in ["code", "rule", "effect", "approval", "decision", "state", "first_ref"] {
+        if let Some(value) = body.get(name) {
+            line.push_str(&format!(" {name}={}", value.as_str().unwrap_or("?")));
+        }
+    }
+    output.line(&line);
+    for stage in body.get("stages").and_then(Value::as_array).into_iter().flatten() {
+        let name = stage.get("stage").and_then(Value::as_str).unwrap_or("-");
+        output.line(&format!("    {name:8} {stage}"));
+    }
+}

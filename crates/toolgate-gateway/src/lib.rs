@@ -1,0 +1,9 @@
+//! The command `toolgate`: a gate from a folder, for the shell. It decides nothing: what is decided stands in the crate
+//! `toolgate`.
+//!
+//! [`config`] reads a folder, [`backend`] runs its tools, [`identity`] knows its people, [`cli`] is the command.
+
+pub mod backend;
+pub mod cli;
+pub mod config;
+pub mod identity;
