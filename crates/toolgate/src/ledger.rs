@@ -10,7 +10,7 @@
 //!                      unknown --resolve--> done | failed
 //! ```
 //!
-//! [`step`] is the whole machine: no clock and no store inside. A store runs it within one transaction and persists
+//! `step` is the whole machine: no clock and no store inside. A store runs it within one transaction and persists
 //! what it returns.
 
 mod memory;

@@ -19,11 +19,7 @@ impl Output {
 
     /// A line of the answer. What cannot be seen is made visible.
     pub(crate) fn line(&mut self, text: &str) {
-        let text = match inert(Value::from(text)) {
-            Value::String(text) => text,
-            _ => String::new(),
-        };
-        self.raw(&text);
+        self.raw(&visible(text));
     }
 
     /// The answer as one line of JSON.
@@ -39,7 +35,7 @@ impl Output {
     /// A line beside the answer.
     pub(crate) fn note(&mut self, text: &str) {
         // There is nowhere left to say that stderr is gone.
-        let _ = writeln!(std::io::stderr(), "{text}");
+        let _ = writeln!(std::io::stderr(), "{}", visible(text));
     }
 
     /// What to do next, for a person at a terminal.
@@ -52,5 +48,13 @@ impl Output {
     fn raw(&mut self, text: &str) {
         // A reader that has seen enough, such as `head`, is no error of this command.
         let _ = writeln!(std::io::stdout(), "{text}");
+    }
+}
+
+/// The text without what could move the cursor, hide or reorder it.
+fn visible(text: &str) -> String {
+    match inert(Value::from(text)) {
+        Value::String(text) => text,
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => String::new(),
     }
 }

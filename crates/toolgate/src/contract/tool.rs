@@ -35,7 +35,7 @@ impl Tool {
         Self::typed::<A, R>(name, "read", Function::new(function))
     }
 
-    /// A tool that acts: at most once for equal arguments of one user, unless [`keys`](Self::keys) say otherwise.
+    /// A tool that acts: at most once for equal arguments of one user, unless its [`key`](Self::key) `once` says otherwise.
     pub fn write<A, R, F, Fut>(name: impl Into<String>, function: F) -> Self
     where
         A: DeserializeOwned + JsonSchema,
