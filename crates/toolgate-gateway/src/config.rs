@@ -54,6 +54,8 @@ struct Source {
 struct Reader<'a> {
     dir: &'a Path,
     findings: Vec<Finding>,
+    /// The tools whose contracts could not be read.
+    unread: Vec<String>,
 }
 
 /// What a gate is loaded for.
@@ -71,36 +73,35 @@ pub fn load(dir: &Path, purpose: Purpose) -> Result<Loaded, LoadError> {
 }
 
 /// Loads the gate of a folder, with what the folder cannot say, such as another clock, said to the builder.
-pub fn load_with(
-    dir: &Path,
-    purpose: Purpose,
-    adjust: impl FnOnce(Builder) -> Builder,
-) -> Result<Loaded, LoadError> {
-    let mut reader = Reader { dir, findings: Vec::new() };
+pub fn load_with(dir: &Path, purpose: Purpose, adjust: impl FnOnce(Builder) -> Builder) -> Result<Loaded, LoadError> {
+    let mut reader = Reader { dir, findings: Vec::new(), unread: Vec::new() };
     let settings = reader.settings();
     let databases = settings.as_ref().map(|settings| settings.databases.clone()).unwrap_or_default();
     let sources = reader.contracts();
     let policies = reader.policies();
-    let tools = reader.tools(&sources, &Databases::new(dir, databases));
-    let Some(settings) = settings.filter(|_| reader.findings.is_empty()) else {
-        return Err(reader.end());
-    };
-    let people = Arc::new(settings.identity.clone());
-    let mut builder = Gate::builder()
-        .standing(people)
-        .approvals_expire(settings.asked_for, settings.granted_for)
-        .open_store(match purpose {
-            Purpose::Run => settings.store.opener(dir),
-            Purpose::Look => StoreAt::Memory.opener(dir),
-        });
-    for tool in tools {
+    let mut builder = Gate::builder();
+    for tool in reader.tools(&sources, &Databases::new(dir, databases)) {
         builder = builder.tool(tool);
     }
     for Source { file, text, .. } in &policies {
         builder = builder.policy_file(file.to_string_lossy(), text);
     }
-    match adjust(builder).build() {
-        Ok(gate) => Ok(Loaded { gate, identity: settings.identity }),
+    let built = match settings.filter(|_| reader.findings.is_empty()) {
+        Some(settings) => {
+            let people = Arc::new(settings.identity.clone());
+            let store = if purpose == Purpose::Run { settings.store } else { StoreAt::Memory };
+            builder = builder
+                .standing(people)
+                .approvals_expire(settings.asked_for, settings.granted_for)
+                .open_store(store.opener(dir));
+            adjust(builder).build().map(|gate| Some(Loaded { gate, identity: settings.identity }))
+        }
+        // There will be no gate, but what is wrong with the rest is told all the same.
+        None => builder.check(&reader.unread).map(|()| None),
+    };
+    match built {
+        Ok(Some(loaded)) => Ok(loaded),
+        Ok(None) => Err(reader.end()),
         Err(BuildError::Store(error)) => Err(LoadError::Store(error)),
         Err(BuildError::NoStore) => Err(LoadError::Findings(vec![Finding::of_file(SETTINGS, "no store")])),
         Err(BuildError::Faults { tools, policies: wrong }) => {
@@ -122,7 +123,7 @@ const SETTINGS: &str = "toolgate.toml";
 impl Source {
     /// The name of the tool whose contract this file is: the name of the file.
     fn tool_name(&self) -> String {
-        self.file.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default()
+        stem(&self.file)
     }
 }
 
@@ -141,7 +142,14 @@ impl Reader<'_> {
     /// The contracts, in the order of their names. A folder without tools is a gate without tools.
     fn contracts(&mut self) -> Vec<Source> {
         let files = self.files("tools", "toml").unwrap_or_default();
-        files.iter().filter_map(|file| self.read_toml(file)).collect()
+        let mut sources = Vec::new();
+        for file in files {
+            match self.read_toml(&file) {
+                Some(source) => sources.push(source),
+                None => self.unread.push(stem(&file)),
+            }
+        }
+        sources
     }
 
     /// The policies. An empty folder denies all; a missing one is a fault, since nobody could have meant it.
@@ -167,6 +175,7 @@ impl Reader<'_> {
                 Ok(backend) => tools.push(Tool::new(source.tool_name(), keys, backend)),
                 Err(problems) => {
                     // The rest of the contract is told all the same.
+                    self.unread.push(source.tool_name());
                     let contract = Contract::parse(&source.tool_name(), &Value::Object(keys));
                     for problem in problems.into_iter().chain(contract.err().unwrap_or_default()) {
                         self.problem(Some(source), problem);
@@ -202,13 +211,37 @@ impl Reader<'_> {
         }
     }
 
-    /// The files of a folder with an ending, sorted; `None` where there is no such folder.
+    /// The files of a folder, sorted; `None` where there is no such folder. What is passed over would be missed: a
+    /// policy that nobody reads forbids nothing.
     fn files(&mut self, folder: &str, ending: &str) -> Option<Vec<PathBuf>> {
-        let entries = std::fs::read_dir(self.dir.join(folder)).ok()?;
-        let mut files: Vec<PathBuf> = entries
-            .filter_map(|entry| Some(Path::new(folder).join(entry.ok()?.file_name())))
-            .filter(|file| file.extension().is_some_and(|found| found == ending))
-            .collect();
+        let entries = match std::fs::read_dir(self.dir.join(folder)) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return None,
+            Err(error) => {
+                self.findings.push(Finding::of_file(folder, format!("the folder cannot be read: {error}")));
+                return Some(Vec::new());
+            }
+        };
+        let mut files = Vec::new();
+        for entry in entries {
+            let file = match entry {
+                Ok(entry) => Path::new(folder).join(entry.file_name()),
+                Err(error) => {
+                    self.findings.push(Finding::of_file(folder, format!("the folder cannot be read: {error}")));
+                    continue;
+                }
+            };
+            let kind = file.extension().map(|found| found.to_string_lossy().into_owned());
+            // A contract's schemas stand beside it.
+            let beside = ["md", "json"].iter().any(|known| kind.as_deref() == Some(known));
+            let hidden = file.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'));
+            if kind.as_deref() == Some(ending) && self.dir.join(&file).is_file() {
+                files.push(file);
+            } else if !beside && !hidden {
+                let message = format!("this is no file `NAME.{ending}`, and would not be read");
+                self.findings.push(Finding::of_file(file, message).hint(Some("rename it, or move it away".into())));
+            }
+        }
         files.sort();
         Some(files)
     }
@@ -279,6 +312,10 @@ impl Reader<'_> {
         self.findings.dedup();
         LoadError::Findings(self.findings)
     }
+}
+
+fn stem(file: &Path) -> String {
+    file.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
 /// Whether a relative path stays below where it starts.

@@ -1,6 +1,12 @@
 //! The README's console blocks do what they show.
 
-#![allow(clippy::unwrap_used, clippy::panic, clippy::disallowed_methods, missing_docs, reason = "a test may panic, and it runs the commands")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::disallowed_methods,
+    missing_docs,
+    reason = "a test may panic, and it runs the commands"
+)]
 
 use std::collections::HashMap;
 use std::fs;
@@ -43,7 +49,8 @@ fn mask(text: &str, seen: &mut HashMap<&'static str, String>) -> String {
             word.push(next);
             continue;
         }
-        let is_ulid = |word: &str| word.len() == 26 && word.bytes().all(|b| b.is_ascii_digit() || b.is_ascii_uppercase());
+        let is_ulid =
+            |word: &str| word.len() == 26 && word.bytes().all(|b| b.is_ascii_digit() || b.is_ascii_uppercase());
         let name = match word.strip_prefix("apr_") {
             Some(rest) if is_ulid(rest) => Some("APPROVAL"),
             _ if is_ulid(&word) => Some("REF"),
@@ -73,8 +80,10 @@ fn the_five_minutes_of_the_readme_show_what_they_say() {
     assert!(shown.len() >= 10, "the README shows how it is used");
     let mut seen = HashMap::new();
     for Shown { command, output } in shown {
-        let filled = seen.iter().fold(command.clone(), |command, (name, value): (&&str, &String)| command.replace(*name, value));
-        let ran = Command::new("bash").args(["-c", &filled]).current_dir(folder.path()).env("PATH", &path).output().unwrap();
+        let filled =
+            seen.iter().fold(command.clone(), |command, (name, value): (&&str, &String)| command.replace(*name, value));
+        let ran =
+            Command::new("bash").args(["-c", &filled]).current_dir(folder.path()).env("PATH", &path).output().unwrap();
         assert_eq!(mask(&String::from_utf8(ran.stdout).unwrap(), &mut seen), output, "$ {command}");
     }
 }

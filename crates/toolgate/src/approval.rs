@@ -129,6 +129,14 @@ impl Approval {
         }
     }
 
+    /// Whether this asks the same as `other`, under the same policies.
+    pub(crate) fn asks_what(&self, other: &Self) -> bool {
+        let asked = |approval: &Self| -> Vec<(String, Approvers)> {
+            approval.reasons.iter().map(|reason| (reason.rule.clone(), reason.approvers.clone())).collect()
+        };
+        self.slice == other.slice && asked(self) == asked(other)
+    }
+
     /// Takes a person's answer. The grant exists when every reason has its approver; `granted_until` is then its end.
     pub(crate) fn decide(
         &mut self,

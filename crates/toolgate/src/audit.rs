@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use crate::call::Ref;
 use crate::clock::Millis;
-use crate::json::{Digest, canonical};
+use crate::json::{self, Digest, Limits, canonical};
 use crate::ledger::{Store, StoreError};
 
 /// What a record tells of.
@@ -114,6 +114,15 @@ impl Record {
     }
 }
 
+impl Sealed {
+    /// Whether the attempt that it is filed under is the one that its text tells of.
+    fn names_itself(&self) -> bool {
+        let limits = Limits { size: usize::MAX, members: usize::MAX, ..Limits::default() };
+        let body = json::read(self.body.as_bytes(), &limits).ok();
+        body.as_ref().and_then(|body| body.get("ref")).and_then(Value::as_str) == Some(&self.reference)
+    }
+}
+
 impl Head {
     /// The end of an empty chain.
     pub fn empty() -> Self {
@@ -129,7 +138,7 @@ impl Head {
         if next.previous != self.hash {
             return broken(Flaw::Unlinked);
         }
-        if next.hash != link(next.seq, next.previous, &next.body) {
+        if next.hash != link(next.seq, next.previous, &next.body) || !next.names_itself() {
             return broken(Flaw::Altered);
         }
         Ok(Self { seq: next.seq, hash: next.hash })
@@ -223,6 +232,13 @@ mod tests {
         edited[2].body = edited[2].body.replace("\"n\":2", "\"n\":3");
         edited[2].hash = link(3, edited[2].previous, &edited[2].body);
         assert_eq!(verify(&edited), Err(Break { seq: 4, what: Flaw::Unlinked }));
+    }
+
+    #[test]
+    fn an_entry_cannot_be_filed_under_another_attempt() {
+        let mut edited = chain(5);
+        edited[2].reference = edited[1].reference.clone();
+        assert_eq!(verify(&edited), Err(Break { seq: 3, what: Flaw::Altered }));
     }
 
     #[test]

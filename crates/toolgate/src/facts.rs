@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::backend::{Context, Found};
 use crate::call::Ref;
+use crate::caught::{Panicked, caught};
 use crate::contract::{Contract, Registered, Registry};
 use crate::json::{self, Limits};
 use crate::session::Session;
@@ -40,6 +41,8 @@ pub(crate) struct Asker<'a> {
 pub(crate) enum Looked {
     Found(Value),
     Absent,
+    /// The arguments cannot be of any such thing, so nobody was asked.
+    Unfit,
     /// It could not be found out; the text is for the operator.
     Failed(String),
 }
@@ -88,7 +91,8 @@ impl Facts {
                 Looked::Found(value) => {
                     known.insert(name.clone(), value);
                 }
-                Looked::Absent => {}
+                // An id of the wrong form, which the model wrote, is of nothing that is there.
+                Looked::Absent | Looked::Unfit => {}
                 Looked::Failed(why) => return Gathered::Failed { fact: name.clone(), why },
             }
         }
@@ -120,8 +124,7 @@ impl Facts {
             args.iter().filter_map(|(name, template)| Some((name.clone(), template.value(scope)?))).collect();
         let arguments = Value::Object(arguments);
         if !tool.contract.input.is_valid(&arguments) {
-            // The id that the model wrote cannot be one of this kind, so there is no such thing.
-            return Looked::Absent;
+            return Looked::Unfit;
         }
         let Value::Object(arguments) = arguments else {
             return Looked::Failed("the arguments of the look-up are no object".into());
@@ -140,10 +143,11 @@ impl Facts {
                 cancelled,
             },
         };
-        match timeout_at(deadline, tool.backend.look(lookup)).await {
-            Ok(Found::Found(text)) => read_answer(tool, &text),
-            Ok(Found::Absent) => Looked::Absent,
-            Ok(Found::Failed(why)) => Looked::Failed(why),
+        match timeout_at(deadline, caught(|| tool.backend.look(lookup))).await {
+            Ok(Ok(Found::Found(text))) => read_answer(tool, &text),
+            Ok(Ok(Found::Absent)) => Looked::Absent,
+            Ok(Ok(Found::Failed(why))) => Looked::Failed(why),
+            Ok(Err(Panicked)) => Looked::Failed("the look-up panicked".into()),
             Err(_) => Looked::Failed("the look-up did not end in time".into()),
         }
     }

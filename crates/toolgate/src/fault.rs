@@ -14,7 +14,7 @@ pub enum Fault {
     /// The gate is closing.
     #[error("the gate is closing and takes no more calls")]
     Closing,
-    /// The task of a call ended in a way that it cannot.
-    #[error("a call ended without an answer; this is a fault of the gate")]
+    /// The task of a call ended without an answer, by a panic in the gate or the end of its runtime.
+    #[error("a call ended without an answer before anything was changed; this is a fault of the gate")]
     Lost,
 }

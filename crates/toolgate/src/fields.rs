@@ -237,6 +237,11 @@ fn parse_template(text: &str, at: &str, problems: &mut Problems) -> Option<Templ
 
 /// `did you mean X?` for the nearest of some words, if one is near.
 pub fn nearest<'w>(word: &str, words: impl Iterator<Item = &'w str>) -> Option<String> {
+    // The distance costs the product of both lengths, and a model may have written the word.
+    const LONGEST: usize = 128;
+    if word.len() > LONGEST {
+        return None;
+    }
     words
         .map(|known| (strsim::damerau_levenshtein(word, known), known))
         .filter(|(distance, known)| *distance <= 1.max(known.len() / 3))

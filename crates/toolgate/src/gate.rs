@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use serde_json::json;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -20,12 +19,12 @@ use crate::fault::Fault;
 use crate::ledger::{self, Store};
 use crate::policy::Policies;
 use crate::recovery::Recovery;
-use crate::refusal::{ApprovalNotice, Code, Effect, Refusal};
-use crate::reply::{Answer, Outcome, Reply};
+use crate::refusal::{ApprovalNotice, Code, Refusal};
+use crate::reply::{Answer, Reply};
 use crate::session::Session;
 use crate::stage::admit::{Admit, Admitted};
 use crate::stage::inform::Inform;
-use crate::stage::permit::{Denied, Permit, Permitted};
+use crate::stage::permit::{Denied, Permit};
 use crate::stage::reserve::{Reservation, Reserve};
 use crate::stage::run::Run;
 use crate::stage::settle::{Settle, Settled};
@@ -65,12 +64,6 @@ struct Line {
     granted_for: Duration,
 }
 
-/// What came of acting.
-enum Acted {
-    Settled(Settled),
-    Moved(Box<Permitted>),
-}
-
 /// How often a call whose ground moved is informed again.
 const WAYS_BACK: usize = 2;
 /// How many approvals may be pending for one principal.
@@ -84,21 +77,31 @@ impl Gate {
 
     /// Passes one call down the line. A refusal is a reply; a fault is the gate's own failure, before anything ran.
     ///
-    /// Dropping the future tells the work that its caller has gone; what was reserved is settled all the same.
+    /// The call is a task of the gate's own, so that nobody who goes away leaves an entry open: dropping the future
+    /// tells the work that its caller has gone, and what was reserved is settled all the same.
     pub async fn call(&self, call: Call, session: &Session) -> Result<Reply, Fault> {
-        self.ready()?;
         let heading = Arc::new(Heading::of(&call, session));
-        match self.pass(call, &heading).await {
-            Ok(Settled { answer, trace, .. }) => Ok(heading.reply(answer, trace)),
-            Err(stop) => self.stop(&heading, stop).await,
+        let gone = CancellationToken::new();
+        let _caller = gone.clone().drop_guard();
+        let (gate, own) = (self.clone(), Arc::clone(&heading));
+        let task = self.tasks.spawn(async move {
+            gate.ready()?;
+            match gate.pass(call, &own, &gone).await {
+                Ok(settled) => Ok(gate.settled(&own, settled).await),
+                Err(stop) => gate.stop(&own, stop).await,
+            }
+        });
+        match task.await {
+            Ok(answer) => answer,
+            Err(_) => heading.lost().ok_or(Fault::Lost),
         }
     }
 
     /// The line.
-    async fn pass(&self, call: Call, heading: &Arc<Heading>) -> Result<Settled, Stop> {
+    async fn pass(&self, call: Call, heading: &Heading, gone: &CancellationToken) -> Result<Settled, Stop> {
         let mut admitted = self.line.admit.enter(call, heading.session(), heading.reference())?;
         for _ in 0..=WAYS_BACK {
-            let informed = self.line.inform.enter(admitted).await?;
+            let informed = self.line.inform.enter(admitted, gone).await?;
             let permitted = match self.line.permit.enter(informed) {
                 Ok(permitted) => permitted,
                 Err(denied) => {
@@ -106,9 +109,13 @@ impl Gate {
                     continue;
                 }
             };
-            match self.act(permitted, heading).await? {
-                Acted::Settled(settled) => return Ok(settled),
-                Acted::Moved(permitted) => admitted = permitted.withdraw().withdraw(),
+            match self.line.reserve.enter(permitted, |permitted| heading.intent(permitted, self.now())).await? {
+                Reservation::Reserved(reserved) => {
+                    let ran = self.line.run.enter(*reserved, gone.clone()).await;
+                    let outcome = |trace: &Trace, answer: &Answer| heading.outcome(trace, answer, self.now());
+                    return Ok(self.line.settle.enter(ran, outcome).await);
+                }
+                Reservation::Moved(permitted) => admitted = permitted.withdraw().withdraw(),
             }
         }
         Err(Stop::refused(Refusal::before(Code::InProgress), admitted.into_trace()))
@@ -123,26 +130,12 @@ impl Gate {
         }
     }
 
-    /// Reserves, runs and settles in a task of the gate's own, so that nobody who goes away leaves an entry open.
-    async fn act(&self, permitted: Permitted, heading: &Arc<Heading>) -> Result<Acted, Stop> {
-        let gone = CancellationToken::new();
-        let _caller = gone.clone().drop_guard();
-        let (line, heading, recorder) = (Arc::clone(&self.line), Arc::clone(heading), Arc::clone(&self.recorder));
-        let task = self.tasks.spawn(async move {
-            let intent = heading.intent(&permitted, line.clock.now());
-            let reserved = match line.reserve.enter(permitted, intent).await? {
-                Reservation::Reserved(reserved) => *reserved,
-                Reservation::Moved(permitted) => return Ok(Acted::Moved(permitted)),
-            };
-            let ran = line.run.enter(reserved, gone).await;
-            let outcome = |trace: &Trace, answer: &Answer| heading.outcome(trace, answer, line.clock.now());
-            let settled = line.settle.enter(ran, outcome).await;
-            if !settled.recorded {
-                recorder.put(heading.read(&settled, line.clock.now())).await;
-            }
-            Ok(Acted::Settled(settled))
-        });
-        task.await.unwrap_or_else(|_| Err(Stop::fault(Fault::Lost, Trace::start())))
+    /// The reply to a call that ran.
+    async fn settled(&self, heading: &Heading, settled: Settled) -> Reply {
+        if !settled.recorded {
+            self.recorder.put(heading.read(&settled, self.now())).await;
+        }
+        heading.reply(settled.answer, settled.trace)
     }
 
     /// The reply to a call that ended before anything ran.
@@ -158,11 +151,15 @@ impl Gate {
                 Ok(heading.reply(*answer, trace).replayed_from(first))
             }
             Halt::Pending(approval) => {
-                let record = heading.proposed(&approval, &trace, now);
+                let record = heading.proposed(&trace, now);
                 let refusal = match self.line.store.propose(*approval, PENDING_CAP, record, now).await? {
                     ledger::Proposed::Pending(approval) => held(&approval),
-                    ledger::Proposed::TooMany => Refusal::before(Code::Overloaded)
-                        .message("Too many of this person's calls wait for approval. Nothing was done."),
+                    ledger::Proposed::TooMany => {
+                        let refusal = Refusal::before(Code::Overloaded)
+                            .message("Too many of this person's calls wait for approval. Nothing was done.");
+                        self.recorder.put(heading.refused(&refusal, &trace, now)).await;
+                        refusal
+                    }
                 };
                 Ok(heading.reply(Answer::Refused(refusal), trace))
             }
@@ -183,6 +180,7 @@ impl Gate {
 
     /// The reply to a call that its dialect refuses as it stands: it is recorded like any other.
     async fn broken(&self, broken: Broken, session: &Session) -> Result<Reply, Fault> {
+        let _running = self.tasks.token();
         self.ready()?;
         let heading = Heading::new(broken.call_id, broken.tool, session);
         let mut trace = Trace::start();
@@ -192,10 +190,12 @@ impl Gate {
 
     /// Judges a call without asking anybody and without running anything. The reply tells what would become of it.
     pub async fn dry_run(&self, call: Call, session: &Session) -> Result<Reply, Fault> {
+        let _running = self.tasks.token();
         self.ready()?;
         let heading = Heading::of(&call, session);
+        let gone = CancellationToken::new();
         let judged = match self.line.admit.enter(call, heading.session(), heading.reference()) {
-            Ok(admitted) => match self.line.inform.enter(admitted).await {
+            Ok(admitted) => match self.line.inform.enter(admitted, &gone).await {
                 Ok(informed) => self.line.permit.enter(informed).map_err(|denied| denied.into_stop()),
                 Err(stop) => Err(stop),
             },
@@ -270,7 +270,8 @@ impl Gate {
         &self.line.store
     }
 
-    /// Marks the actions of dead processes as unknown. It also happens by itself where a call meets one.
+    /// Marks the actions of dead processes and of ended leases as unknown. It also happens by itself where a call meets
+    /// one.
     pub async fn sweep(&self) -> Result<usize, Fault> {
         Ok(self.line.recovery.sweep().await?)
     }
@@ -321,12 +322,4 @@ fn would_ask(approval: &Approval) -> Refusal {
 fn asks(approval: &Approval) -> String {
     let messages: Vec<&str> = approval.reasons.iter().map(|reason| reason.message.as_str()).collect();
     messages.join(" ")
-}
-
-/// What a dry run tells of a call that would pass.
-fn would(what: &str, preview: &str) -> Answer {
-    match Outcome::of(&json!({ "would": what, "preview": preview }), Effect::None, Vec::new()) {
-        Some(outcome) => Answer::Result(outcome),
-        None => Answer::Refused(Refusal::before(Code::InvalidResult)),
-    }
 }

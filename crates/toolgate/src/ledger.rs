@@ -29,6 +29,7 @@ use serde_json::{Value, json};
 use crate::call::Ref;
 use crate::clock::Millis;
 use crate::json::{Digest, canonical};
+use crate::session::Principal;
 
 pub(crate) use store::{Closing, GrantKey, NewEntry, Opened, Opening, Proposed, Question, Recall, Stamp};
 pub use store::{Store, StoreError};
@@ -68,7 +69,8 @@ pub(crate) struct Entry {
 pub(crate) struct Action {
     pub(crate) tool: String,
     pub(crate) tenant: String,
-    pub(crate) principal: String,
+    pub(crate) principal: Principal,
+    pub(crate) run: String,
     pub(crate) args_digest: Digest,
     /// The effective arguments.
     pub(crate) arguments: Value,
@@ -128,8 +130,8 @@ pub(crate) enum Command {
     Open { owner: Owner, lease_end: Millis, reference: Ref, action: Action, anew: bool },
     /// The call that runs it has ended.
     Close { owner: Owner, attempt: u32, verdict: Verdict, lane_version: u64, now: Millis },
-    /// Its owner is dead or its lease is over.
-    Lose { now: Millis },
+    /// Its owner is dead, or its lease is over.
+    Lose { owner_dead: bool, now: Millis },
     /// Somebody wants to find out.
     Claim { claim: Claim, now: Millis },
     /// Somebody found out.
@@ -191,7 +193,11 @@ pub(crate) fn step(
             let (revision, attempt, first) = match entry {
                 None => (1, 1, reference),
                 Some(entry) => match &entry.state {
-                    State::Failed => (entry.revision + 1, entry.attempt + 1, entry.first.clone()),
+                    // Other arguments are another action: it must not share the key that was sent downstream.
+                    State::Failed if entry.action.args_digest == action.args_digest => {
+                        (entry.revision + 1, entry.attempt + 1, entry.first.clone())
+                    }
+                    State::Failed => (entry.revision + 1, entry.attempt + 1, reference),
                     State::Done { .. } if anew => (entry.revision + 1, entry.attempt + 1, reference),
                     State::Done { .. } => return Err(Rejected::AlreadyDone),
                     State::Open { .. } => return Err(Rejected::Running),
@@ -217,10 +223,12 @@ pub(crate) fn step(
             };
             Ok((entry.moved_to(state), consequences))
         }
-        Command::Lose { now } => {
+        Command::Lose { owner_dead, now } => {
             let entry = entry.ok_or(Rejected::Stale)?;
             let State::Open { lease_end, .. } = &entry.state else { return Err(Rejected::Stale) };
-            let state = State::Unknown { since: now, lease_end: *lease_end, claim: None };
+            // An owner that may live may still act: a clock that jumped must not make its absence proof at once.
+            let lease_end = if owner_dead { *lease_end } else { (*lease_end).max(now) };
+            let state = State::Unknown { since: now, lease_end, claim: None };
             let lane = if entry.action.keeps_lane { MoveLane } else { FreeLane };
             Ok((entry.moved_to(state), vec![lane]))
         }

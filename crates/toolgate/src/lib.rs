@@ -70,6 +70,7 @@ pub mod json;
 pub mod schema;
 mod template;
 
+mod caught;
 mod facts;
 mod lanes;
 mod policy;

@@ -169,8 +169,13 @@ pub(crate) struct Policies {
 
 impl Policies {
     /// The policies of `sources` and of the contracts' approvals over `tools`, or every fault that they have. No policy
-    /// at all is valid, and permits nothing.
-    pub(crate) fn compile(sources: &[PolicySource<'_>], tools: &[PolicyTool<'_>]) -> Result<Self, Vec<PolicyFault>> {
+    /// at all is valid, and permits nothing. `broken` names tools whose contracts do not hold: faults that may only come
+    /// from their absence are not told.
+    pub(crate) fn compile(
+        sources: &[PolicySource<'_>],
+        tools: &[PolicyTool<'_>],
+        broken: &[String],
+    ) -> Result<Self, Vec<PolicyFault>> {
         let (vocabulary, mut faults) = Vocabulary::of(tools);
         // Names that clash make no schema, but the texts can still be read.
         let generated = match faults.is_empty().then(|| vocabulary.generate()).transpose() {
@@ -188,7 +193,7 @@ impl Policies {
                 None => {}
             }
         }
-        let rules = load::load(&texts, &vocabulary, generated.as_ref());
+        let rules = load::load(&texts, &vocabulary, generated.as_ref(), broken);
         match (rules, generated) {
             (Ok(rules), Some(generated)) if faults.is_empty() => Self::sliced(generated.text, &vocabulary, rules)
                 .ok_or_else(|| vec![PolicyFault::of_the_gate("the policies are valid, but cannot be put together")]),

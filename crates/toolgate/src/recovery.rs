@@ -67,12 +67,7 @@ impl Recovery {
     }
 
     /// Looks for the outcome of an unknown action.
-    pub(crate) async fn reconcile(
-        &self,
-        entry: &Entry,
-        session: &Session,
-        deadline: Instant,
-    ) -> Result<Reconciled, StoreError> {
+    pub(crate) async fn reconcile(&self, entry: &Entry, deadline: Instant) -> Result<Reconciled, StoreError> {
         let tool = self.registry.get(&entry.action.tool);
         let Some((tool, reconcile)) = tool.and_then(|tool| Some((tool, tool.contract.reconcile.as_ref()?))) else {
             return Ok(Reconciled::StillUnknown);
@@ -81,7 +76,7 @@ impl Recovery {
         let token = Ref::fresh().to_string();
         let claim = Claim { token: token.clone(), until: now.after(CLAIM) };
         let Some(entry) = self.store.claim(entry.key, claim, now).await? else { return Ok(Reconciled::Elsewhere) };
-        let Some(finding) = self.look(&entry, tool, reconcile, session, deadline).await else {
+        let Some(finding) = self.look(&entry, tool, reconcile, deadline).await else {
             let released = Claim { token, until: Millis(0) };
             self.store.claim(entry.key, released, self.clock.now()).await?;
             return Ok(Reconciled::StillUnknown);
@@ -94,18 +89,18 @@ impl Recovery {
         }
     }
 
-    /// Asks the contract's tool, with what was recorded when the action was opened. The lookup is made for the tenant of
-    /// the action, whoever's call leads to it.
+    /// Asks the contract's tool, with what was recorded when the action was opened and for whoever opened it, whoever's
+    /// call leads to it: somebody else might not find what is there.
     async fn look(
         &self,
         entry: &Entry,
         tool: &Registered,
         reconcile: &Reconcile,
-        session: &Session,
         deadline: Instant,
     ) -> Option<Finding> {
         let State::Unknown { lease_end, .. } = entry.state else { return None };
-        let owner = Arc::new(Session::new(session.principal().clone(), entry.action.tenant.clone()));
+        let session = Session::new(entry.action.principal.clone(), entry.action.tenant.clone());
+        let owner = Arc::new(session.in_run(entry.action.run.clone()));
         let key = entry.downstream_key();
         let empty = Map::new();
         let scope = Scope {
@@ -125,7 +120,8 @@ impl Recovery {
                 let proof_from = lease_end.after(reconcile.absent_after);
                 (proof_from <= self.clock.now()).then_some(Finding::NotDone)
             }
-            Looked::Failed(_) => None,
+            // What could not be asked proves nothing.
+            Looked::Unfit | Looked::Failed(_) => None,
         }
     }
 }

@@ -67,7 +67,14 @@ impl Template {
                     text.push(next);
                 }
                 '{' => {
-                    let name: String = chars.by_ref().take_while(|c| *c != '}').collect();
+                    let mut name = String::new();
+                    loop {
+                        match chars.next() {
+                            Some('}') => break,
+                            Some(other) => name.push(other),
+                            None => return Err("a `{` without a `}` after it; write `{{` for the brace itself".into()),
+                        }
+                    }
                     if !text.is_empty() {
                         parts.push(Part::Text(std::mem::take(&mut text)));
                     }
@@ -249,7 +256,7 @@ mod tests {
 
     #[test]
     fn a_placeholder_that_names_nothing_is_a_fault() {
-        for wrong in ["{}", "{a b}", "{session.role}", "}"] {
+        for wrong in ["{}", "{a b}", "{session.role}", "}", "pay {amount"] {
             assert!(Template::parse(wrong).is_err(), "{wrong}");
         }
     }

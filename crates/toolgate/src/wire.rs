@@ -230,10 +230,11 @@ struct Failure {
 /// What a model may know of a failure of the gate.
 fn failed(fault: &Fault) -> Refusal {
     match fault {
-        Fault::Store(_) | Fault::Record(_) | Fault::Closing => Refusal::new(Code::Unavailable, Effect::None)
-            .message("The gate cannot take this call now. Nothing was done for it.")
-            .fixed_by(Fix::Operator),
-        Fault::Lost => Refusal::new(Code::Unavailable, Effect::Unknown),
+        Fault::Store(_) | Fault::Record(_) | Fault::Closing | Fault::Lost => {
+            Refusal::new(Code::Unavailable, Effect::None)
+                .message("The gate cannot take this call now. Nothing was done for it.")
+                .fixed_by(Fix::Operator)
+        }
     }
 }
 

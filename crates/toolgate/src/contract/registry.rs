@@ -1,6 +1,6 @@
 //! All tools of a gate, and what their contracts say of each other.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
@@ -37,9 +37,11 @@ impl fmt::Debug for Registered {
 }
 
 impl Registry {
-    /// Parses every contract and checks it beside the others; tells every problem at once.
-    pub(crate) fn build(tools: Vec<Tool>) -> Result<Self, Vec<ToolFault>> {
+    /// Parses every contract and checks it beside the others: the contracts that hold, and every problem of the rest.
+    /// `unread` names tools whose contracts could not even be read; that they are missing is not told again.
+    pub(crate) fn build(tools: Vec<Tool>, unread: &[String]) -> (Self, Vec<ToolFault>) {
         let mut faults = Vec::new();
+        let mut broken: BTreeSet<String> = unread.iter().cloned().collect();
         let mut registered: BTreeMap<String, Arc<Registered>> = BTreeMap::new();
         for Tool { name, keys, backend } in tools {
             let mut problems = Problems::default();
@@ -51,18 +53,21 @@ impl Registry {
                         problems.note("/name", "unique", "two tools have this name");
                     }
                 }
-                Err(wrong) => problems.0.extend(wrong),
+                Err(wrong) => {
+                    broken.insert(name.clone());
+                    problems.0.extend(wrong);
+                }
             }
             faults.extend(problems.0.into_iter().map(|problem| ToolFault { tool: name.clone(), problem }));
         }
         let registry = Self { tools: registered };
         for tool in registry.tools.values() {
             let mut problems = Problems::default();
-            registry.check(&tool.contract, &mut problems);
+            registry.check(&tool.contract, &broken, &mut problems);
             let name = &tool.contract.name;
             faults.extend(problems.0.into_iter().map(|problem| ToolFault { tool: name.clone(), problem }));
         }
-        if faults.is_empty() { Ok(registry) } else { Err(faults) }
+        (registry, faults)
     }
 
     pub(crate) fn get(&self, name: &str) -> Option<&Arc<Registered>> {
@@ -74,11 +79,11 @@ impl Registry {
     }
 
     /// What one contract says of other tools.
-    fn check(&self, contract: &Contract, problems: &mut Problems) {
+    fn check(&self, contract: &Contract, broken: &BTreeSet<String>, problems: &mut Problems) {
         for (name, fact) in &contract.facts {
             let at = format!("/facts/{name}");
-            let Some(tool) = self.lookup_tool(&fact.tool, &at, problems) else { continue };
-            check_arguments(tool, &fact.args, &at, problems);
+            let Some(tool) = self.lookup_tool(&fact.tool, broken, &at, problems) else { continue };
+            check_arguments(tool, contract, &fact.args, &at, problems);
             if tool.output.is_none() {
                 let message = format!("`{}` has no output schema, so nothing can be known of its answer", fact.tool);
                 problems.note(format!("{at}/tool"), "output", message);
@@ -91,13 +96,10 @@ impl Registry {
             let message = format!("the fact `{}` has no such member", resource.fact);
             problems.hinted("/resource/tenant", "template", message, Some(known(&output.members())));
         }
-        if let Some(resource) = &contract.resource {
-            self.check_required_arguments(contract, &resource.fact, problems);
-        }
         if let Some(reconcile) = &contract.reconcile
-            && let Some(tool) = self.lookup_tool(&reconcile.tool, "/reconcile", problems)
+            && let Some(tool) = self.lookup_tool(&reconcile.tool, broken, "/reconcile", problems)
         {
-            check_arguments(tool, &reconcile.args, "/reconcile", problems);
+            check_arguments(tool, contract, &reconcile.args, "/reconcile", problems);
             for (key, pointer) in [("done", &reconcile.done), ("result", &reconcile.result)] {
                 let unknown = tool.output.as_ref().is_some_and(|o| !pointer.is_empty() && o.locate(pointer).is_empty());
                 if unknown {
@@ -109,6 +111,7 @@ impl Registry {
         for (signal, error) in &contract.errors {
             if let Some(instead) = &error.instead
                 && !self.tools.contains_key(instead)
+                && !broken.contains(instead)
             {
                 let hint = nearest(instead, self.tools.keys().map(String::as_str));
                 problems.hinted(format!("/errors/{signal}/instead"), "tool", "there is no such tool", hint);
@@ -121,8 +124,17 @@ impl Registry {
     }
 
     /// The read tool that a fact or a reconciliation names. Anything but a read would act before it is decided.
-    fn lookup_tool(&self, name: &str, at: &str, problems: &mut Problems) -> Option<&Contract> {
+    fn lookup_tool(
+        &self,
+        name: &str,
+        broken: &BTreeSet<String>,
+        at: &str,
+        problems: &mut Problems,
+    ) -> Option<&Contract> {
         let Some(tool) = self.tools.get(name) else {
+            if broken.contains(name) {
+                return None;
+            }
             let hint = nearest(name, self.tools.keys().map(String::as_str));
             problems.hinted(format!("{at}/tool"), "tool", "there is no such tool", hint);
             return None;
@@ -143,22 +155,6 @@ impl Registry {
         self.tools.get(&fact.tool)?.contract.output.as_ref()
     }
 
-    /// A resource that cannot be looked up would be one that cannot be checked.
-    fn check_required_arguments(&self, contract: &Contract, fact_name: &str, problems: &mut Problems) {
-        let Some(fact) = contract.facts.get(fact_name) else { return };
-        let Some(tool) = self.tools.get(&fact.tool) else { return };
-        for (arg, template) in &fact.args {
-            let needed = tool.contract.input.required(&format!("/{arg}"));
-            let may_be_absent = template
-                .holes()
-                .any(|hole| matches!(hole, Hole::Argument(pointer) if !contract.input.required(pointer)));
-            if needed && may_be_absent {
-                let message = "the look-up needs this argument, and the call may leave it out";
-                problems.note(format!("/facts/{fact_name}/args/{arg}"), "template", message);
-            }
-        }
-    }
-
     fn check_fact_holes(&self, contract: &Contract, template: &Template, at: &str, problems: &mut Problems) {
         for hole in template.holes() {
             if let Hole::Fact { name, at: pointer } = hole
@@ -177,13 +173,25 @@ impl Registry {
     }
 }
 
-/// The arguments of a look-up fit the tool that is asked: all that it needs and nothing that it does not know.
-fn check_arguments(tool: &Contract, args: &BTreeMap<String, Template>, at: &str, problems: &mut Problems) {
+/// The arguments of a look-up fit the tool that is asked: all that it needs, never absent, and nothing that it does not
+/// know. What could not be asked could not be known.
+fn check_arguments(
+    tool: &Contract,
+    contract: &Contract,
+    args: &BTreeMap<String, Template>,
+    at: &str,
+    problems: &mut Problems,
+) {
     let members = tool.input.members();
-    for arg in args.keys() {
+    for (arg, template) in args {
+        let place = format!("{at}/args/{arg}");
         if !members.contains(arg) {
             let message = format!("`{}` has no such argument", tool.name);
-            problems.hinted(format!("{at}/args/{arg}"), "unknown_key", message, Some(known(&members)));
+            problems.hinted(place, "unknown_key", message, Some(known(&members)));
+        } else if tool.input.required(&format!("/{arg}")) && template.holes().any(|hole| may_be_absent(contract, hole))
+        {
+            let message = "the look-up needs this argument, and it may be absent";
+            problems.hinted(place, "template", message, Some("list the argument of the call under `required`".into()));
         }
     }
     for member in &members {
@@ -191,6 +199,15 @@ fn check_arguments(tool: &Contract, args: &BTreeMap<String, Template>, at: &str,
             let message = format!("`{}` needs the argument `{member}`", tool.name);
             problems.note(format!("{at}/args"), "required", message);
         }
+    }
+}
+
+fn may_be_absent(contract: &Contract, hole: &Hole) -> bool {
+    match hole {
+        Hole::Argument(pointer) => !contract.input.required(pointer),
+        // A fact that is not the resource's own may be absent, and its members with it.
+        Hole::Fact { name, .. } => contract.resource.as_ref().is_none_or(|resource| resource.fact != *name),
+        Hole::Tenant | Hole::User | Hole::IdempotencyKey | Hole::Ref => false,
     }
 }
 

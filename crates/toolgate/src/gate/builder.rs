@@ -139,13 +139,15 @@ impl Builder {
         self
     }
 
+    /// Everything that is wrong, where some contracts could not even be read: `unread` names their tools. Nothing is
+    /// opened.
+    pub fn check(self, unread: &[String]) -> Result<(), BuildError> {
+        examine(self.tools, &self.policies, unread).map(drop)
+    }
+
     /// The gate, or everything that is wrong.
     pub fn build(self) -> Result<Gate, BuildError> {
-        // Policies are read against the contracts, so there is nothing to say of them before these are mended.
-        let registry =
-            Registry::build(self.tools).map_err(|tools| BuildError::Faults { tools, policies: Vec::new() })?;
-        let policies = compile(&registry, &self.policies)
-            .map_err(|policies| BuildError::Faults { tools: Vec::new(), policies })?;
+        let (registry, policies) = examine(self.tools, &self.policies, &[])?;
         let store = self.store.ok_or(BuildError::NoStore)?()?;
         let (registry, policies, clock) = (Arc::new(registry), Arc::new(policies), self.clock);
         let facts = Facts::new(Arc::clone(&registry));
@@ -174,11 +176,27 @@ impl Builder {
     }
 }
 
-/// Compiles the policies against what the contracts say.
-fn compile(registry: &Registry, texts: &[(String, String)]) -> Result<Policies, Vec<PolicyFault>> {
+/// The tools and the policies, or every fault of both.
+fn examine(
+    tools: Vec<Tool>,
+    texts: &[(String, String)],
+    unread: &[String],
+) -> Result<(Registry, Policies), BuildError> {
+    let (registry, faults) = Registry::build(tools, unread);
     let sources: Vec<PolicySource<'_>> = texts.iter().map(|(name, text)| PolicySource { name, text }).collect();
-    let tools: Vec<PolicyTool<'_>> = registry.iter().map(|tool| policy_tool(registry, &tool.contract)).collect();
-    Policies::compile(&sources, &tools)
+    // A contract that rests on another one holds only with it.
+    let (sound, shaky): (Vec<&Contract>, Vec<&Contract>) = registry
+        .iter()
+        .map(|tool| &tool.contract)
+        .partition(|contract| contract.facts.values().all(|fact| registry.get(&fact.tool).is_some()));
+    let faulty = faults.iter().map(|fault| fault.tool.clone());
+    let broken: Vec<String> =
+        faulty.chain(unread.iter().cloned()).chain(shaky.iter().map(|contract| contract.name.clone())).collect();
+    let tools: Vec<PolicyTool<'_>> = sound.iter().map(|contract| policy_tool(&registry, contract)).collect();
+    match Policies::compile(&sources, &tools, &broken) {
+        Ok(policies) if faults.is_empty() => Ok((registry, policies)),
+        compiled => Err(BuildError::Faults { tools: faults, policies: compiled.err().unwrap_or_default() }),
+    }
 }
 
 fn policy_tool<'a>(registry: &'a Registry, contract: &'a Contract) -> PolicyTool<'a> {

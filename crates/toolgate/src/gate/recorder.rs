@@ -34,16 +34,18 @@ impl Recorder {
     }
 
     pub(super) async fn put(&self, record: Record) {
-        // The writer ends only with this recorder, so there is somebody to take it.
-        let _ = self.queue().send(Item::Record(record)).await;
+        if self.queue().send(Item::Record(record)).await.is_err() {
+            self.lost();
+        }
     }
 
     /// Waits until every record that was put is durable.
     pub(super) async fn flush(&self) -> Result<(), Fault> {
         if let Some(queue) = self.queue.get() {
             let (done, flushed) = oneshot::channel();
-            let _ = queue.send(Item::Flush(done)).await;
-            let _ = flushed.await;
+            if queue.send(Item::Flush(done)).await.is_err() || flushed.await.is_err() {
+                self.lost();
+            }
         }
         self.ready()
     }
@@ -53,6 +55,12 @@ impl Recorder {
             Some(error) => Err(Fault::Record(error.clone())),
             None => Ok(()),
         }
+    }
+
+    /// The writer lives on the runtime of the first call; where that has ended, nobody writes any more.
+    fn lost(&self) {
+        let error = StoreError::Broken("the runtime on which records are written has ended".into());
+        let _ = self.broken.set(error);
     }
 
     fn queue(&self) -> &mpsc::Sender<Item> {
@@ -84,7 +92,7 @@ async fn write(store: Store, mut queue: mpsc::Receiver<Item>, broken: Arc<OnceLo
     }
 }
 
-/// A busy store is asked again for a while; a broken one is not.
+/// A store that fails is asked again for a while: a lock or a full disk may pass.
 async fn append(store: &Store, records: Vec<Record>) -> Result<(), StoreError> {
     if records.is_empty() {
         return Ok(());
@@ -92,7 +100,7 @@ async fn append(store: &Store, records: Vec<Record>) -> Result<(), StoreError> {
     let mut tries = 0;
     loop {
         match store.append(records.clone()).await {
-            Err(StoreError::Busy) if tries < TRIES => {
+            Err(_) if tries < TRIES => {
                 tries += 1;
                 tokio::time::sleep(PAUSE).await;
             }

@@ -1,24 +1,23 @@
 //! The records that the gate writes: who asked for what, what every stage learned, and what became of it.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::{Map, Value, json};
 
-use super::would;
 use crate::approval::{Approval, Decision};
 use crate::audit::{Kind, Record};
 use crate::call::{Call, Ref};
 use crate::clock::Millis;
 use crate::json::Digest;
 use crate::ledger::{Entry, Finding};
-use crate::refusal::Refusal;
-use crate::reply::{Answer, Reply};
+use crate::refusal::{Code, Effect, Refusal};
+use crate::reply::{Answer, Outcome, Reply};
 use crate::session::Session;
 use crate::stage::inform::Recalled;
 use crate::stage::permit::Permitted;
 use crate::stage::settle::Settled;
-use crate::template::Scope;
-use crate::trace::Trace;
+use crate::trace::{Learned, Trace};
 
 /// What all records of one attempt begin with.
 pub(super) struct Heading {
@@ -26,6 +25,8 @@ pub(super) struct Heading {
     tool: String,
     session: Arc<Session>,
     reference: Ref,
+    /// Whether something may have run, should the call end without an answer.
+    in_flight: AtomicBool,
 }
 
 impl Heading {
@@ -34,7 +35,8 @@ impl Heading {
     }
 
     pub(super) fn new(call_id: String, tool: String, session: &Session) -> Self {
-        Self { call_id, tool, session: Arc::new(session.clone()), reference: Ref::fresh() }
+        let session = Arc::new(session.clone());
+        Self { call_id, tool, session, reference: Ref::fresh(), in_flight: AtomicBool::new(false) }
     }
 
     pub(super) fn session(&self) -> Arc<Session> {
@@ -49,11 +51,18 @@ impl Heading {
         Reply::new(self.call_id.clone(), self.tool.clone(), self.reference.clone(), answer, trace)
     }
 
-    /// The intent of a write, or of a read that uses up an approval; any other read has none.
-    pub(super) fn intent(&self, permitted: &Permitted, now: Millis) -> Option<Record> {
+    /// The intent of a write, or of a read that uses up an approval.
+    pub(super) fn intent(&self, permitted: &Permitted, now: Millis) -> Record {
         let informed = permitted.informed();
-        let needed = informed.action().is_some() || permitted.consent().is_some();
-        needed.then(|| self.record(Kind::Intent, informed.admitted().trace(), Map::new(), now))
+        self.in_flight.store(informed.action().is_some(), Ordering::SeqCst);
+        self.record(Kind::Intent, informed.admitted().trace(), Map::new(), now)
+    }
+
+    /// The reply where the call ended without an answer, by a panic within the gate or the end of its runtime, after
+    /// something may have run. Its entry is found open, and reconciled, by the next call that meets it.
+    pub(super) fn lost(&self) -> Option<Reply> {
+        let refusal = Refusal::new(Code::OutcomeUnknown, Effect::Unknown);
+        self.in_flight.load(Ordering::SeqCst).then(|| self.reply(Answer::Refused(refusal), Trace::start()))
     }
 
     pub(super) fn outcome(&self, trace: &Trace, answer: &Answer, now: Millis) -> Record {
@@ -76,49 +85,52 @@ impl Heading {
         self.record(Kind::DryRun, trace, ended(answer), now)
     }
 
-    pub(super) fn proposed(&self, approval: &Approval, trace: &Trace, now: Millis) -> Record {
-        let rules: Vec<&str> = approval.reasons.iter().map(|reason| reason.rule.as_str()).collect();
-        let told = [("approval", json!(approval.id)), ("rules", json!(rules))];
-        self.record(
-            Kind::Proposal,
-            trace,
-            told.map(|(name, value)| (name.to_owned(), value)).into_iter().collect(),
-            now,
-        )
+    /// Writes the record of a proposal, once it is known which approval stands.
+    pub(super) fn proposed(&self, trace: &Trace, now: Millis) -> Box<dyn FnOnce(&Approval) -> Record + Send> {
+        let mut body = self.body(trace);
+        let reference = self.reference.clone();
+        Box::new(move |approval| {
+            let rules: Vec<&str> = approval.reasons.iter().map(|reason| reason.rule.as_str()).collect();
+            body.insert("approval".into(), json!(approval.id));
+            body.insert("rules".into(), json!(rules));
+            Record::new(Kind::Proposal, now, reference, body)
+        })
     }
 
     fn record(&self, kind: Kind, trace: &Trace, told: Map<String, Value>, now: Millis) -> Record {
-        let mut body = told;
+        let mut body = self.body(trace);
+        body.extend(told);
+        Record::new(kind, now, self.reference.clone(), body)
+    }
+
+    fn body(&self, trace: &Trace) -> Map<String, Value> {
+        let mut body = Map::new();
         body.insert("tool".into(), json!(bounded(&self.tool)));
         body.insert("call_id".into(), json!(bounded(&self.call_id)));
         body.insert("tenant".into(), json!(self.session.tenant()));
         body.insert("principal".into(), json!(self.session.principal()));
         body.insert("run".into(), json!(self.session.run()));
         body.insert("stages".into(), json!(trace));
-        Record::new(kind, now, self.reference.clone(), body)
+        body
     }
 }
 
-/// What a dry run tells of a call that would pass.
+/// What a dry run tells of a call that would pass. The preview is for people: it goes into the trace, not to a model.
 pub(super) fn forecast(permitted: Permitted) -> (Answer, Trace) {
     let informed = permitted.informed();
-    let admitted = informed.admitted();
-    let scope = Scope {
-        arguments: admitted.arguments(),
-        session: admitted.session(),
-        facts: Some(informed.facts()),
-        idempotency_key: None,
-        reference: Some(admitted.reference().as_str()),
+    let would = match informed.action().map(|action| &action.recalled) {
+        Some(Recalled::Replay(_)) => Ok("replay"),
+        Some(Recalled::Conflict) => Err(Refusal::before(Code::KeyConflict)),
+        Some(Recalled::Fresh | Recalled::Reopen | Recalled::Anew) | None => Ok("run"),
     };
-    let contract = &admitted.tool().contract;
-    let preview = contract.preview.as_ref().map_or_else(|| contract.name.clone(), |preview| preview.preview(scope));
-    let what = match informed.action().map(|action| &action.recalled) {
-        Some(Recalled::Replay(_)) => "replay",
-        Some(Recalled::Conflict) => "refuse as key_conflict",
-        Some(Recalled::Fresh | Recalled::Reopen | Recalled::Anew) | None => "run",
-    };
-    let answer = would(what, &preview);
-    (answer, permitted.withdraw().withdraw().into_trace())
+    let preview = informed.preview();
+    let answer = would.and_then(|would| {
+        let outcome = Outcome::of(&json!({ "would": would }), Effect::None, Vec::new());
+        outcome.ok_or_else(|| Refusal::before(Code::InvalidResult))
+    });
+    let mut trace = permitted.withdraw().withdraw().into_trace();
+    trace.note("forecast", Learned::new().with("preview", preview));
+    (answer.map_or_else(Answer::Refused, Answer::Result), trace)
 }
 
 /// Writes the record of a person's answer, once it counts.

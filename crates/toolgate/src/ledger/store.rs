@@ -55,6 +55,8 @@ pub(crate) struct GrantKey {
 pub(crate) struct Recall {
     /// The entry, unless it has lapsed.
     pub(crate) entry: Option<Entry>,
+    /// The version of the lane that the entry was on, which may be another than the call's.
+    pub(crate) own_lane_version: u64,
     pub(crate) stamp: Stamp,
     /// The action that holds the lane, if it is another one.
     pub(crate) holder: Option<Entry>,
@@ -197,7 +199,13 @@ impl Store {
     }
 
     /// Asks for approval; at most `cap` pending ones a principal, one a call.
-    pub(crate) fn propose(&self, approval: Approval, cap: usize, record: Record, now: Millis) -> Pending<'_, Proposed> {
+    pub(crate) fn propose(
+        &self,
+        approval: Approval,
+        cap: usize,
+        record: Box<dyn FnOnce(&Approval) -> Record + Send>,
+        now: Millis,
+    ) -> Pending<'_, Proposed> {
         self.write(move |rows| transact::propose(rows, approval, cap, record, now))
     }
 

@@ -72,6 +72,7 @@ stories! {
     what_is_unfinished_is_never_forgotten
     a_proposal_is_made_once_and_their_number_is_bounded
     a_granted_approval_is_preferred_and_never_proposed
+    a_pending_approval_of_other_policies_does_not_stand
     a_decision_that_does_not_count_leaves_nothing
     approvals_are_listed_newest_first_by_tenant
     records_are_found_by_attempt_and_read_in_pages
@@ -356,7 +357,8 @@ async fn a_proposal_is_made_once_and_their_number_is_bounded(store: &Store) {
     // The same call under another id finds the one that stands.
     let again = Approval { id: "ap_9".into(), ..asked("ap_1") };
     let records = store.head().await.unwrap().seq;
-    let Proposed::Pending(standing) = store.propose(again.clone(), 2, record(Kind::Proposal), NOW).await.unwrap()
+    let Proposed::Pending(standing) =
+        store.propose(again.clone(), 2, Box::new(|_| record(Kind::Proposal)), NOW).await.unwrap()
     else {
         panic!("too many");
     };
@@ -368,12 +370,13 @@ async fn a_proposal_is_made_once_and_their_number_is_bounded(store: &Store) {
     assert_eq!(store.head().await.unwrap().seq, records + 2);
     let bob = Approval { requester: Principal::new("local", "bob"), ..asked("ap_4") };
     assert!(matches!(
-        store.propose(bob, 2, record(Kind::Proposal), NOW).await.unwrap(),
+        store.propose(bob, 2, Box::new(|_| record(Kind::Proposal)), NOW).await.unwrap(),
         Proposed::Pending(approval) if approval.id == "ap_4"
     ));
     // Expired ones do not count, nor do they stand.
     let expiry = asked("ap_1").expires_at;
-    let Proposed::Pending(fresh) = store.propose(again, 2, record(Kind::Proposal), expiry).await.unwrap() else {
+    let Proposed::Pending(fresh) = store.propose(again, 2, Box::new(|_| record(Kind::Proposal)), expiry).await.unwrap()
+    else {
         panic!("too many");
     };
     assert_eq!(fresh.id, "ap_9");
@@ -382,7 +385,9 @@ async fn a_proposal_is_made_once_and_their_number_is_bounded(store: &Store) {
 async fn a_granted_approval_is_preferred_and_never_proposed(store: &Store) {
     granted(store, "ap_1").await;
     let other_slice = Approval { id: "ap_2".into(), slice: Digest::of(b"new"), ..asked("ap_1") };
-    let Proposed::Pending(proposed) = store.propose(other_slice, 9, record(Kind::Proposal), NOW).await.unwrap() else {
+    let Proposed::Pending(proposed) =
+        store.propose(other_slice, 9, Box::new(|_| record(Kind::Proposal)), NOW).await.unwrap()
+    else {
         panic!("too many");
     };
     assert_eq!((proposed.id.as_str(), proposed.state), ("ap_2", ApprovalState::Pending));
@@ -391,6 +396,17 @@ async fn a_granted_approval_is_preferred_and_never_proposed(store: &Store) {
     decide(store, "ap_2", "mia").await.unwrap();
     let recalled = store.recall(asking("ap_1"), NOW).await.unwrap().approval.unwrap();
     assert_eq!(recalled.id, "ap_2");
+}
+
+async fn a_pending_approval_of_other_policies_does_not_stand(store: &Store) {
+    propose(store, "ap_1", 9).await.unwrap();
+    let other_slice = Approval { id: "ap_2".into(), slice: Digest::of(b"new"), ..asked("ap_1") };
+    let Proposed::Pending(proposed) =
+        store.propose(other_slice, 9, Box::new(|_| record(Kind::Proposal)), NOW).await.unwrap()
+    else {
+        panic!("too many");
+    };
+    assert_eq!(proposed.id, "ap_2");
 }
 
 async fn a_decision_that_does_not_count_leaves_nothing(store: &Store) {
@@ -413,7 +429,7 @@ async fn approvals_are_listed_newest_first_by_tenant(store: &Store) {
     }
     decide(store, "ap_2", "mia").await.unwrap();
     let other = Approval { tenant: "globex".into(), ..asked("ap_4") };
-    store.propose(other, 9, record(Kind::Proposal), NOW).await.unwrap();
+    store.propose(other, 9, Box::new(|_| record(Kind::Proposal)), NOW).await.unwrap();
     let listed = store.approvals("acme".into()).await.unwrap();
     assert_eq!(listed.iter().map(|approval| approval.id.as_str()).collect::<Vec<_>>(), ["ap_3", "ap_1", "ap_2"]);
 }
@@ -485,7 +501,8 @@ impl Act {
         let action = Action {
             tool: "create_refund".into(),
             tenant: "acme".into(),
-            principal: "alice".into(),
+            principal: Principal::new("local", "alice"),
+            run: "default".into(),
             args_digest: Digest::of(self.name.as_bytes()),
             arguments: json!({"name": self.name}),
             facts: json!({}),
@@ -541,7 +558,7 @@ async fn entry_at(store: &Store, act: &Act, now: Millis) -> Option<Entry> {
 
 /// Proposes an approval that lives for an hour; the id of the one that stands.
 async fn propose(store: &Store, id: &str, cap: usize) -> Option<String> {
-    match store.propose(asked(id), cap, record(Kind::Proposal), NOW).await.unwrap() {
+    match store.propose(asked(id), cap, Box::new(|_| record(Kind::Proposal)), NOW).await.unwrap() {
         Proposed::Pending(approval) => Some(approval.id),
         Proposed::TooMany => None,
     }

@@ -23,7 +23,7 @@ fn command() -> impl Strategy<Value = Command> {
         3 => (owner(), 1..4_u32, verdict, now()).prop_map(|(owner, attempt, verdict, now)| {
             Command::Close { owner, attempt, verdict, lane_version: 0, now }
         }),
-        1 => now().prop_map(|now| Command::Lose { now }),
+        1 => now().prop_map(|now| Command::Lose { owner_dead: true, now }),
         2 => (token(), now(), now()).prop_map(|(token, until, now)| {
             Command::Claim { claim: Claim { token, until }, now }
         }),
@@ -37,7 +37,8 @@ fn action(keeps_lane: bool) -> Action {
     Action {
         tool: "t".into(),
         tenant: "acme".into(),
-        principal: "p".into(),
+        principal: crate::session::Principal::new("local", "p"),
+        run: "default".into(),
         args_digest: Digest::of(b"{}"),
         arguments: json!({}),
         facts: json!({}),

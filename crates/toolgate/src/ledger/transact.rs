@@ -87,16 +87,22 @@ pub(super) fn recall(rows: &dyn Rows, question: &Question, now: Millis) -> Store
         None => None,
     };
     let Some((key, lane)) = question.action else {
-        return Ok(Recall { entry: None, stamp: Stamp { revision: 0, lane_version: 0 }, holder: None, approval });
+        let stamp = Stamp { revision: 0, lane_version: 0 };
+        return Ok(Recall { entry: None, own_lane_version: 0, stamp, holder: None, approval });
     };
     let entry = rows.entry(key)?.filter(|entry| !entry.lapsed(now));
+    let own_lane_version = match &entry {
+        Some(entry) => rows.lane(entry.action.lane)?.version,
+        None => 0,
+    };
     let lane = rows.lane(lane)?;
     let holder = match lane.holder {
         Some(holder) if holder != key => rows.entry(holder)?,
         Some(_) | None => None,
     };
     let revision = entry.as_ref().map_or(0, |entry| entry.revision);
-    Ok(Recall { entry, stamp: Stamp { revision, lane_version: lane.version }, holder, approval })
+    let stamp = Stamp { revision, lane_version: lane.version };
+    Ok(Recall { entry, own_lane_version, stamp, holder, approval })
 }
 
 /// Of approvals that come newest first, the one to go by: a granted one before a pending one.
@@ -204,10 +210,11 @@ pub(super) fn sweep(
     let mut lost = 0;
     for entry in rows.open_entries()? {
         let State::Open { owner, lease_end } = &entry.state else { continue };
-        if now < *lease_end && !dead.contains(owner) {
+        let owner_dead = dead.contains(owner);
+        if now < *lease_end && !owner_dead {
             continue;
         }
-        if let Ok((entry, consequences)) = step(entry.key, Some(&entry), Command::Lose { now }) {
+        if let Ok((entry, consequences)) = step(entry.key, Some(&entry), Command::Lose { owner_dead, now }) {
             apply(rows, &entry, &consequences, None)?;
             append(rows, record(&entry))?;
             lost += 1;
@@ -252,14 +259,14 @@ pub(super) fn propose(
     rows: &mut dyn Rows,
     approval: Approval,
     cap: usize,
-    record: Record,
+    record: impl FnOnce(&Approval) -> Record,
     now: Millis,
 ) -> Stored<Proposed> {
     let call = GrantKey::of(&approval);
-    let standing = rows
-        .approvals_of_call(&call)?
-        .into_iter()
-        .find(|approval| approval.state == ApprovalState::Pending && now < approval.expires_at);
+    // One that was asked under other policies, or for other reasons, would grant nothing today.
+    let standing = rows.approvals_of_call(&call)?.into_iter().find(|pending| {
+        pending.state == ApprovalState::Pending && now < pending.expires_at && pending.asks_what(&approval)
+    });
     let approval = match standing {
         Some(standing) => standing,
         None if rows.count_pending(&call.tenant, &call.principal, now)? >= cap => return Ok(Proposed::TooMany),
@@ -268,7 +275,7 @@ pub(super) fn propose(
             approval
         }
     };
-    append(rows, record)?;
+    append(rows, record(&approval))?;
     Ok(Proposed::Pending(approval))
 }
 

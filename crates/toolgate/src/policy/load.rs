@@ -49,6 +49,7 @@ pub(super) fn load(
     sources: &[Source<'_>],
     vocabulary: &Vocabulary<'_>,
     generated: Option<&Generated>,
+    broken: &[String],
 ) -> Result<Vec<Rule>, Vec<PolicyFault>> {
     let mut loader = Loader { vocabulary, faults: Vec::new() };
     let mut drafts = Vec::new();
@@ -58,6 +59,10 @@ pub(super) fn load(
         }
     }
     loader.check_ids(&drafts);
+    if !broken.is_empty() {
+        // What a policy says of a tool whose contract does not hold cannot be judged.
+        drafts.retain(|draft| loader.can_be_judged(draft, broken));
+    }
     for draft in &mut drafts {
         loader.check_members(draft);
         loader.check_message(draft);
@@ -148,6 +153,14 @@ impl Loader<'_> {
             let message = format!("another policy has the id `{}`", draft.rule.id);
             let hint = Some(format!("the other one stands in {}", first.source.place_in_words(first.statement.start)));
             self.faults.push(draft.source.fault(at, &message, hint));
+        }
+    }
+
+    /// A policy of one tool whose contract holds; one of many tools may speak of what is missing.
+    fn can_be_judged(&self, draft: &Draft<'_>, broken: &[String]) -> bool {
+        match draft.rule.policy.action_constraint() {
+            ActionConstraint::Eq(action) => !broken.iter().any(|name| name == action.id().unescaped()),
+            ActionConstraint::Any | ActionConstraint::In(_) => false,
         }
     }
 

@@ -283,7 +283,8 @@ fn after_the_fact(code: Code, before: Row) -> Row {
         | Code::OutcomeUnknown
         | Code::EgressDenied => before.text,
     };
-    Row { fix: Fix::Operator, retry: Retry::Never, text, ..before }
+    let fix = if code == Code::AlreadyDone { before.fix } else { Fix::Operator };
+    Row { fix, retry: Retry::Never, text, ..before }
 }
 
 /// Nobody knows whether the action happened. The same call may come again: it is reconciled first and never run blindly.
@@ -306,8 +307,8 @@ fn in_doubt(code: Code, before: Row) -> Row {
              sent again: it is looked up first and never done twice."
         }
         Code::OutcomeUnknown => {
-            "Whether the action happened could not be recorded in time. Do not try it in another way. The same call \
-             may be sent again: it is looked up first and never done twice."
+            "Whether this action happened is not known: it ended before its outcome was recorded. Do not try it in \
+             another way. The same call may be sent again: it is looked up first and never done twice."
         }
         Code::Unauthenticated
         | Code::UnknownTool

@@ -9,6 +9,7 @@ use tokio::time::Instant;
 use super::Stop;
 use crate::call::{Call, OperationId, Ref};
 use crate::contract::{Registered, Registry};
+use crate::fields::nearest;
 use crate::json::{self, Digest, Flaw, Limits, canonical};
 use crate::policy::Policies;
 use crate::refusal::{Code, Refusal};
@@ -112,15 +113,11 @@ impl Admit {
 
     /// The same answer for a tool that is hidden and for one that is not there: hints come from visible tools alone.
     fn unknown(&self, name: &str, session: &Session) -> Box<Refusal> {
-        let visible = self.registry.iter().map(|tool| tool.contract.name.as_str());
-        let nearest = visible
-            .filter(|known| self.policies.visible(known, session))
-            .map(|known| (strsim::damerau_levenshtein(&name.to_lowercase(), &known.to_lowercase()), known))
-            .filter(|(distance, known)| *distance <= known.len() / 3)
-            .min();
+        let names = self.registry.iter().map(|tool| tool.contract.name.as_str());
+        let visible = names.filter(|known| self.policies.visible(known, session));
         let refusal = Refusal::before(Code::UnknownTool);
-        Box::new(match nearest {
-            Some((_, near)) => refusal.message(format!("There is no tool of this name. Did you mean {near}?")),
+        Box::new(match nearest(name, visible) {
+            Some(hint) => refusal.message(format!("There is no tool of this name: {hint}")),
             None => refusal,
         })
     }

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
 
 use super::Stop;
 use super::admit::Admitted;
@@ -21,6 +22,7 @@ use crate::ledger::{Entry, GrantKey, Question, Recall, Stamp, State, Store, Stor
 use crate::policy::Policies;
 use crate::recovery::{Reconciled, Recovery};
 use crate::refusal::{Code, Effect, Fix, Refusal, Retry};
+use crate::session::Principal;
 use crate::template::Scope;
 use crate::trace::Learned;
 
@@ -86,8 +88,8 @@ pub(crate) struct Past {
     pub(crate) answer: String,
     /// The attempt that first opened it.
     pub(crate) first: Ref,
-    /// Whose it was, as a canonical principal.
-    pub(crate) principal: String,
+    /// Whose it was.
+    pub(crate) principal: Principal,
     /// INVARIANT (facts of its day): a replay is judged by the facts on which it was decided.
     facts: Value,
 }
@@ -122,10 +124,12 @@ impl Inform {
         Self { store, lanes: Lanes::default(), facts, recovery, policies, clock }
     }
 
-    pub(crate) async fn enter(&self, mut admitted: Admitted) -> Result<Informed, Stop> {
-        let learned = match admitted.tool().contract.is_write() {
-            true => self.learn_of_write(&admitted).await,
-            false => self.learn_of_read(&admitted).await,
+    /// `gone` ends the waiting of a call whose caller has gone away.
+    pub(crate) async fn enter(&self, mut admitted: Admitted, gone: &CancellationToken) -> Result<Informed, Stop> {
+        let learned = tokio::select! {
+            biased;
+            () = gone.cancelled() => Err(Trouble::refused(Refusal::before(Code::Cancelled), "the caller went away")),
+            learned = self.learn(&admitted) => learned,
         };
         match learned {
             Ok(known) => {
@@ -153,6 +157,13 @@ impl Inform {
         match &informed.known.action {
             Some(action) => self.moved(&informed.admitted, &action.identity, action.stamp).await,
             None => Ok(false),
+        }
+    }
+
+    async fn learn(&self, admitted: &Admitted) -> Result<Known, Trouble> {
+        match admitted.tool().contract.is_write() {
+            true => self.learn_of_write(admitted).await,
+            false => self.learn_of_read(admitted).await,
         }
     }
 
@@ -221,7 +232,11 @@ impl Inform {
 
     /// Waits a little for a running action. One whose owner is dead is not waited for: it becomes unknown.
     async fn wait_for(&self, admitted: &Admitted, entry: &Entry) -> Result<(), Trouble> {
-        let ours = matches!(&entry.state, State::Open { owner, .. } if owner == self.store.owner());
+        let now = self.clock.now();
+        let ours = matches!(
+            &entry.state,
+            State::Open { owner, lease_end } if owner == self.store.owner() && now < *lease_end
+        );
         if !ours && self.recovery.sweep().await? > 0 {
             return Ok(());
         }
@@ -239,7 +254,7 @@ impl Inform {
 
     /// Looks for what became of an unknown action: the call's own, or the one that holds its lane.
     async fn find_out(&self, admitted: &Admitted, identity: &Identity, entry: &Entry) -> Result<(), Trouble> {
-        match self.recovery.reconcile(entry, admitted.session(), admitted.deadline()).await? {
+        match self.recovery.reconcile(entry, admitted.deadline()).await? {
             Reconciled::Known => Ok(()),
             Reconciled::Elsewhere if Instant::now() < admitted.patience() => {
                 sleep(POLL).await;
@@ -286,7 +301,7 @@ fn standing(admitted: &Admitted, recall: &Recall) -> Standing {
             State::Done { answer, lane_version, .. } => {
                 let anew = match contract.once.repeat {
                     Repeat::Never => false,
-                    Repeat::AfterOther => *lane_version != recall.stamp.lane_version,
+                    Repeat::AfterOther => *lane_version != recall.own_lane_version,
                     Repeat::Free => true,
                 };
                 let past = Past {
@@ -391,6 +406,19 @@ impl Informed {
 
     pub(crate) fn resource(&self) -> Option<&str> {
         self.known.resource.as_deref()
+    }
+
+    /// What would happen, in one line for people.
+    pub(crate) fn preview(&self) -> String {
+        let contract = &self.admitted.tool().contract;
+        let scope = Scope {
+            arguments: self.admitted.arguments(),
+            session: self.admitted.session(),
+            facts: Some(&self.known.facts),
+            idempotency_key: None,
+            reference: Some(self.admitted.reference().as_str()),
+        };
+        contract.preview.as_ref().map_or_else(|| contract.name.clone(), |preview| preview.preview(scope))
     }
 
     pub(crate) fn approval(&self) -> Option<&Approval> {

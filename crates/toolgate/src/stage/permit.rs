@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::inform::{Informed, Recalled};
+use super::inform::Informed;
 use super::{Halt, Stop};
 use crate::approval::{Approval, ApprovalState, Reason};
 use crate::call::Ref;
@@ -12,7 +12,6 @@ use crate::json::Digest;
 use crate::policy::{Ask, Judgement, NeedReason, Policies, RuleHit, Why};
 use crate::refusal::{Code, Refusal};
 use crate::session::{Principal, Standing};
-use crate::template::Scope;
 use crate::trace::Learned;
 
 /// The third stage.
@@ -67,14 +66,15 @@ impl Permit {
             facts: informed.facts(),
             resource: informed.resource(),
         };
-        let replay = informed.action().is_some_and(|action| matches!(action.recalled, Recalled::Replay(_)));
-        if replay {
+        if informed.action().is_some_and(|action| !action.recalled.will_run()) {
             // Nothing runs, so nobody is asked.
             return match self.policies.judge_replay(&ask) {
                 Judgement::Permitted { by } => Verdict::Yes { consent: None, by },
                 Judgement::Forbidden(why) => forbidden(&why),
                 Judgement::Rule(hit) => rule(hit),
-                Judgement::NeedsApproval { reasons, .. } => self.ask_for(informed, reasons),
+                Judgement::NeedsApproval { .. } => {
+                    Verdict::no(Refusal::before(Code::Forbidden), "it needs approval even where approval is given")
+                }
             };
         }
         if let Some(named) = admitted.named_approval()
@@ -122,24 +122,13 @@ impl Permit {
     fn ask_for(&self, informed: &Informed, reasons: Vec<NeedReason>) -> Verdict {
         let admitted = informed.admitted();
         let (contract, session) = (&admitted.tool().contract, admitted.session());
-        let scope = Scope {
-            arguments: admitted.arguments(),
-            session,
-            facts: Some(informed.facts()),
-            idempotency_key: None,
-            reference: Some(admitted.reference().as_str()),
-        };
         let now = self.clock.now();
-        let preview = match &contract.preview {
-            Some(preview) => preview.preview(scope),
-            None => contract.name.clone(),
-        };
         let approval = Approval {
             id: format!("apr_{}", Ref::fresh()),
             tool: contract.name.clone(),
             requester: session.principal().clone(),
             tenant: session.tenant().to_owned(),
-            preview,
+            preview: informed.preview(),
             arguments: contract.input.masked(&(**admitted.arguments()).clone().into()),
             call_digest: admitted.call_digest(),
             slice: self.policies.slice_digest(&contract.name),

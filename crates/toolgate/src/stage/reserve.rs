@@ -59,24 +59,32 @@ impl Reserve {
         Self { store, clock }
     }
 
-    /// `intent` is the record that becomes durable with the reservation; a read without a grant has none.
-    pub(crate) async fn enter(&self, mut permitted: Permitted, intent: Option<Record>) -> Result<Reservation, Stop> {
+    /// `intent` writes the record that becomes durable with the reservation. Only a read that uses no approval needs
+    /// none: nothing of it has to be known afterwards before it is safe to go on.
+    pub(crate) async fn enter(
+        &self,
+        mut permitted: Permitted,
+        intent: impl FnOnce(&Permitted) -> Record,
+    ) -> Result<Reservation, Stop> {
         match permitted.informed().action().map(|action| &action.recalled) {
             Some(Recalled::Replay(_)) => return Err(replay(permitted)),
             Some(Recalled::Conflict) => return Err(refuse(permitted, Refusal::before(Code::KeyConflict))),
             Some(Recalled::Fresh | Recalled::Reopen | Recalled::Anew) | None => {}
         }
-        let Some(intent) = intent else {
-            return Ok(Reservation::Reserved(Box::new(Reserved { permitted, entry: None })));
-        };
-        let now = self.clock.now();
         let left = permitted.informed().admitted().deadline().saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(refuse(permitted, Refusal::before(Code::TimedOut)));
+        }
+        if permitted.informed().action().is_none() && permitted.consent().is_none() {
+            return Ok(Reservation::Reserved(Box::new(Reserved { permitted, entry: None })));
+        }
+        let now = self.clock.now();
         let lease_end = now.after(left + GRACE);
         let lease_ends = Instant::now() + left + GRACE;
         let opening = Opening {
             entry: permitted.informed().action().map(|action| self.new_entry(&permitted, action, lease_end)),
             grant: permitted.consent().cloned(),
-            intent,
+            intent: intent(&permitted),
         };
         let key = permitted.informed().action().map(|action| action.identity.key);
         match self.store.open(opening, now).await {
@@ -100,7 +108,8 @@ impl Reserve {
             action: ledger::Action {
                 tool: contract.name.clone(),
                 tenant: admitted.session().tenant().to_owned(),
-                principal: admitted.session().principal().canonical(),
+                principal: admitted.session().principal().clone(),
+                run: admitted.session().run().to_owned(),
                 args_digest: admitted.args_digest(),
                 arguments: Value::Object((**admitted.arguments()).clone()),
                 facts: Value::Object((**informed.facts()).clone()),
@@ -124,8 +133,7 @@ fn replay(permitted: Permitted) -> Stop {
     let Some(Recalled::Replay(past)) = action.cloned() else {
         return refuse(permitted, Refusal::before(Code::InProgress));
     };
-    let asking = permitted.informed().admitted().session().principal().canonical();
-    if past.principal != asking {
+    if past.principal != *permitted.informed().admitted().session().principal() {
         return refuse(permitted, Refusal::new(Code::AlreadyDone, Effect::Done));
     }
     let answer = Answer::from_stored(&past.answer)

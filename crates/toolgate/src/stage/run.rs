@@ -1,8 +1,6 @@
 //! run: `Reserved -> Ran`. The backend, under its deadline; tried again only where nothing can have happened.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::task::Poll;
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until, timeout_at};
@@ -10,6 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::reserve::Reserved;
 use crate::backend::{Answer, Context, Failure, FailureKind, Running};
+use crate::caught::{Panicked, caught};
 use crate::contract::{Contract, Retry};
 use crate::refusal::Effect;
 use crate::trace::Learned;
@@ -64,7 +63,7 @@ impl Run {
         let mut attempt = 1;
         let answer = loop {
             let dispatch = Dispatch { context: context.clone() };
-            let answer = attempt_once(&tool.contract, &context, tool.backend.run(dispatch)).await;
+            let answer = attempt_once(&tool.contract, &context, || tool.backend.run(dispatch)).await;
             let Some(wait) = wait_before_next(&tool.contract, &answer, attempt, &context) else { break answer };
             sleep_until(Instant::now() + wait).await;
             attempt += 1;
@@ -78,13 +77,16 @@ impl Run {
     }
 }
 
-/// One attempt, ended at the deadline. A read whose caller has gone is dropped at once; a write is told, and has until
+/// One attempt, ended at the deadline, and not begun after it. A read whose caller has gone is dropped at once; a write is told, and has until
 /// the deadline to end in a known state.
-async fn attempt_once(contract: &Contract, context: &Context, work: Running<'_>) -> Answer {
+async fn attempt_once<'a>(contract: &Contract, context: &Context, start: impl FnOnce() -> Running<'a>) -> Answer {
     if context.is_cancelled() {
         return Answer::failed(Effect::None, Failure::new(FailureKind::Cancelled, "cancelled", "before it was sent"));
     }
-    let guarded = timeout_at(context.deadline, without_panic(work));
+    if context.deadline <= Instant::now() {
+        return Answer::failed(Effect::None, Failure::new(FailureKind::TimedOut, "timeout", "before it was sent"));
+    }
+    let guarded = timeout_at(context.deadline, caught(start));
     let ended = if contract.is_write() {
         guarded.await
     } else {
@@ -96,26 +98,21 @@ async fn attempt_once(contract: &Contract, context: &Context, work: Running<'_>)
             }
         }
     };
-    let mut answer = ended.unwrap_or_else(|_| {
-        let failure = Failure::new(FailureKind::TimedOut, "timeout", "the deadline passed while it ran");
-        Answer::failed(Effect::Unknown, failure)
-    });
+    let mut answer = match ended {
+        Ok(Ok(answer)) => answer,
+        Ok(Err(Panicked)) => {
+            let failure = Failure::new(FailureKind::Reported, "panic", "the tool's function panicked");
+            Answer::failed(Effect::Unknown, failure)
+        }
+        Err(_) => {
+            let failure = Failure::new(FailureKind::TimedOut, "timeout", "the deadline passed while it ran");
+            Answer::failed(Effect::Unknown, failure)
+        }
+    };
     if !contract.is_write() {
         answer.effect = Effect::None;
     }
     answer
-}
-
-/// The answer of the work; a panic in it is a failure after which nothing is known.
-async fn without_panic(mut work: Running<'_>) -> Answer {
-    std::future::poll_fn(move |context| match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(context))) {
-        Ok(poll) => poll,
-        Err(_) => {
-            let failure = Failure::new(FailureKind::Reported, "panic", "the tool's function panicked");
-            Poll::Ready(Answer::failed(Effect::Unknown, failure))
-        }
-    })
-    .await
 }
 
 /// How long to wait before the call is tried again; `None` where it is not. INVARIANT (provably safe): only what had no

@@ -28,8 +28,18 @@ pub(crate) struct Settle {
 pub(crate) struct Settled {
     pub(crate) answer: Answer,
     pub(crate) trace: Trace,
-    /// Whether the outcome stands on the record already: a write's does, from the transaction that closed it.
+    /// Whether the outcome stands on the record already, from the transaction that closed the entry.
     pub(crate) recorded: bool,
+}
+
+/// What came of closing an entry.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Closed {
+    Closed,
+    /// The entry was no longer this call's: its outcome is on the record, and the entry is unknown.
+    TooLate,
+    /// The store could not be written until the lease ended.
+    NotDurable,
 }
 
 /// How long to wait before closing is tried again.
@@ -49,22 +59,23 @@ impl Settle {
             Err(failure) => Answer::Refused(refusal(contract, failure, ran.answer().effect)),
         };
         let mut learned = Learned::new().with("effect", answer.effect().as_str());
-        let entry = ran.reserved().entry();
-        let recorded = entry.is_some();
-        if let Some(entry) = entry
-            && !self.close(entry, &answer, || outcome(admitted.trace(), &answer)).await
-        {
-            // INVARIANT (withheld): what is not on the record is not shown.
-            learned = learned.with("closed", false);
-            answer = Answer::Refused(Refusal::new(Code::OutcomeUnknown, Effect::Unknown));
+        let mut recorded = false;
+        if let Some(entry) = ran.reserved().entry() {
+            let closed = self.close(entry, &answer, || outcome(admitted.trace(), &answer)).await;
+            recorded = closed != Closed::NotDurable;
+            if closed != Closed::Closed {
+                // INVARIANT (withheld): what did not close its entry is not shown.
+                learned = learned.with("closed", false);
+                answer = Answer::Refused(Refusal::new(Code::OutcomeUnknown, Effect::Unknown));
+            }
         }
         let mut reserved = ran.into_reserved();
         reserved.note("settle", learned);
         Settled { answer, trace: reserved.into_trace(), recorded }
     }
 
-    /// Closes the entry of a write; tries until its lease ends. Returns whether it is durable.
-    async fn close(&self, entry: &OpenEntry, answer: &Answer, outcome: impl Fn() -> Record) -> bool {
+    /// Closes the entry of a write; tries until its lease ends.
+    async fn close(&self, entry: &OpenEntry, answer: &Answer, outcome: impl Fn() -> Record) -> Closed {
         let verdict = match answer.effect() {
             Effect::None => Verdict::Failed,
             Effect::Unknown => Verdict::Unknown,
@@ -81,9 +92,10 @@ impl Settle {
                 verdict: verdict.clone(),
             };
             match self.store.close(closing, outcome(), self.clock.now()).await {
-                Ok(closed) => return closed,
+                Ok(true) => return Closed::Closed,
+                Ok(false) => return Closed::TooLate,
                 Err(_) if Instant::now() + PAUSE < entry.lease_ends => sleep(PAUSE).await,
-                Err(_) => return false,
+                Err(_) => return Closed::NotDurable,
             }
         }
     }

@@ -1,0 +1,73 @@
+//! Doors: the ways in which a call reaches a gate. All answer alike.
+
+mod binary;
+mod in_process;
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::scenario::{Call, Runs};
+
+pub(crate) use binary::{Binary, Run, call, toolgate, verify};
+pub(crate) use in_process::{InProcess, manual_clock};
+
+/// A way to a gate. What is not an answer of the gate is a failure of the test, and panics.
+pub(crate) trait Door {
+    /// Makes one call.
+    fn call(&mut self, user: Option<&str>, call: &Call) -> Answer;
+
+    /// Hands in a model's message.
+    fn message(&mut self, user: Option<&str>, dialect: &str, message: &Value) -> Exchange;
+
+    /// Says yes to an approval: its state then, or why the answer does not count.
+    fn approve(&mut self, id: &str, user: Option<&str>) -> Result<String, String>;
+
+    /// Says no to an approval.
+    fn deny(&mut self, id: &str, user: Option<&str>) -> Result<String, String>;
+
+    /// The approvals that somebody sees, newest first.
+    fn approvals(&mut self, user: &str) -> Value;
+
+    /// The names of the tools that somebody sees, sorted.
+    fn tools(&mut self, user: &str) -> Vec<String>;
+
+    /// The rows of a query over the example's database.
+    fn rows(&self, sql: &str) -> Value;
+
+    /// How often a tool of the lab was run.
+    fn runs(&self, tool: &str) -> Runs;
+
+    /// Moves the gate's clock.
+    fn advance(&mut self, span: Duration);
+
+    /// Changes a file of the gate's folder; the gate then goes by it.
+    fn edit(&mut self, file: &str, from: &str, to: &str);
+
+    /// Whether the record of the gate holds.
+    fn verify(&mut self) -> Result<(), String>;
+}
+
+/// The answer to one call.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    /// The reply as it was written, without the trace.
+    pub(crate) text: String,
+    pub(crate) reply: Value,
+    pub(crate) trace: Value,
+    /// The exit code, where the door is a process.
+    pub(crate) exit: Option<i32>,
+}
+
+/// What comes of a model's message.
+#[derive(Debug)]
+pub(crate) enum Exchange {
+    Answered {
+        /// The tool messages.
+        messages: Value,
+        /// `[{"call_id", "tool", "reply"}]`
+        outcomes: Value,
+    },
+    /// It is no message of the dialect, and nothing ran.
+    Broken(String),
+}

@@ -1,0 +1,209 @@
+//! The gate as a library of this process.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::runtime::Runtime;
+use toolgate::approval::{Approval, NotDecided};
+use toolgate::call::OperationId;
+use toolgate::clock::{Clock, ManualClock, SystemClock};
+use toolgate::json::Limits;
+use toolgate::ledger::Store;
+use toolgate::session::Session;
+use toolgate::wire::{Answered, Dialect};
+use toolgate::{Gate, Reply};
+use toolgate_gateway::config::{self, Purpose};
+use toolgate_gateway::identity::Local;
+
+use super::{Answer, Door, Exchange};
+use crate::folder::Folder;
+use crate::lab::{self, Lab};
+use crate::scenario::{Call, GateName, Runs};
+
+/// A gate in this process.
+pub(crate) struct InProcess {
+    runtime: Runtime,
+    gate: Gate,
+    home: Home,
+    clock: Option<Arc<ManualClock>>,
+}
+
+/// What the gate was made of.
+enum Home {
+    Lab(Lab),
+    Folder { folder: Folder, people: Local },
+}
+
+impl InProcess {
+    pub(crate) fn lab(manual: bool) -> Self {
+        let (lab, clock) = (Lab::default(), manual.then(manual_clock));
+        let builder = lab::builder(&lab).store(Store::memory());
+        let gate = match &clock {
+            Some(clock) => builder.clock(Arc::clone(clock) as Arc<dyn Clock>),
+            None => builder,
+        };
+        Self { runtime: runtime(), gate: gate.build().unwrap(), home: Home::Lab(lab), clock }
+    }
+
+    pub(crate) fn folder(name: GateName, manual: bool) -> Self {
+        Self::of(Folder::of(name), manual.then(manual_clock))
+    }
+
+    pub(crate) fn of(folder: Folder, clock: Option<Arc<ManualClock>>) -> Self {
+        let (gate, people) = load(&folder, clock.as_ref());
+        Self { runtime: runtime(), gate, home: Home::Folder { folder, people }, clock }
+    }
+
+    fn session(&self, user: Option<&str>) -> Session {
+        match &self.home {
+            Home::Lab(_) => lab::session(user),
+            Home::Folder { people, .. } => people.session(user).unwrap(),
+        }
+    }
+
+    fn opened(&self) -> &Folder {
+        match &self.home {
+            Home::Folder { folder, .. } => folder,
+            Home::Lab(_) => panic!("the lab has no folder"),
+        }
+    }
+
+    fn state(&self, decided: Result<Approval, NotDecided>) -> Result<String, String> {
+        decided.map(|approval| approval.state_at(self.gate.now()).to_owned()).map_err(|not| not.to_string())
+    }
+
+    /// Every result that is shown fits the schema that its tool declares.
+    fn fits_its_schema(&self, reply: &Reply, session: &Session) {
+        let Some(result) = reply.result() else { return };
+        let tools = self.gate.tools(session);
+        let tool = tools.iter().find(|tool| tool.name() == reply.tool()).expect("a tool that answers is visible");
+        if let Some(output) = tool.output() {
+            let result = serde_json::from_str(result).unwrap();
+            assert!(output.is_valid(&result), "a result of {} that does not fit its schema: {result}", reply.tool());
+        }
+    }
+}
+
+impl Door for InProcess {
+    fn call(&mut self, user: Option<&str>, call: &Call) -> Answer {
+        let session = self.session(user);
+        let mut proposed = toolgate::Call::new("call_1", &call.tool, call.text());
+        if let Some(operation) = &call.operation {
+            proposed = proposed.operation(OperationId::parse(operation).unwrap());
+        }
+        if let Some(approval) = &call.approval {
+            proposed = proposed.approval(approval);
+        }
+        let reply = self.runtime.block_on(self.gate.call(proposed, &session)).unwrap();
+        self.fits_its_schema(&reply, &session);
+        let text = serde_json::to_string(&reply).unwrap();
+        let read = serde_json::from_str(&text).unwrap();
+        Answer { text, reply: read, trace: json!(reply.trace()), exit: None }
+    }
+
+    fn message(&mut self, user: Option<&str>, dialect: &str, message: &Value) -> Exchange {
+        let session = self.session(user);
+        let dialect = Dialect::parse(dialect).expect("a dialect");
+        let turn = match dialect.decode(message.to_string().as_bytes(), &Limits::default()) {
+            Ok(turn) => turn,
+            Err(fault) => return Exchange::Broken(fault.to_string()),
+        };
+        let replies = self.runtime.block_on(self.gate.turn(turn.into_calls(), &session));
+        let replies: Vec<Reply> = replies.into_iter().map(Result::unwrap).collect();
+        let answered: Vec<Answered<'_>> = replies.iter().map(Answered::Reply).collect();
+        let outcomes =
+            replies.iter().map(|reply| json!({ "call_id": reply.call_id(), "tool": reply.tool(), "reply": reply }));
+        Exchange::Answered { messages: json!(dialect.encode(&answered)), outcomes: outcomes.collect() }
+    }
+
+    fn approve(&mut self, id: &str, user: Option<&str>) -> Result<String, String> {
+        let by = self.session(user);
+        let decided = self.runtime.block_on(self.gate.approve(id, &by));
+        self.state(decided)
+    }
+
+    fn deny(&mut self, id: &str, user: Option<&str>) -> Result<String, String> {
+        let by = self.session(user);
+        let decided = self.runtime.block_on(self.gate.deny(id, &by));
+        self.state(decided)
+    }
+
+    fn approvals(&mut self, user: &str) -> Value {
+        let session = self.session(Some(user));
+        let approvals = self.runtime.block_on(self.gate.approvals(&session)).unwrap();
+        let now = self.gate.now();
+        let shown = approvals.iter().map(|approval| {
+            json!({
+                "id": approval.id,
+                "state": approval.state_at(now),
+                "tool": approval.tool,
+                "requester": approval.requester,
+                "tenant": approval.tenant,
+                "preview": approval.preview,
+                "arguments": approval.arguments,
+                "call_digest": approval.call_digest,
+                "reasons": approval.reasons,
+            })
+        });
+        shown.collect()
+    }
+
+    fn tools(&mut self, user: &str) -> Vec<String> {
+        let session = self.session(Some(user));
+        let mut names: Vec<String> = self.gate.tools(&session).iter().map(|tool| tool.name().to_owned()).collect();
+        names.sort();
+        names
+    }
+
+    fn rows(&self, sql: &str) -> Value {
+        self.opened().rows(sql)
+    }
+
+    fn runs(&self, tool: &str) -> Runs {
+        match &self.home {
+            Home::Lab(lab) => lab.runs(tool),
+            Home::Folder { .. } => panic!("only the tools of the lab are counted"),
+        }
+    }
+
+    fn advance(&mut self, span: Duration) {
+        self.clock.as_ref().expect("a scenario that moves the clock needs one").advance(span);
+    }
+
+    fn edit(&mut self, file: &str, from: &str, to: &str) {
+        self.runtime.block_on(self.gate.finish()).unwrap();
+        self.opened().edit(file, from, to);
+        let (gate, found) = load(self.opened(), self.clock.as_ref());
+        self.gate = gate;
+        if let Home::Folder { people, .. } = &mut self.home {
+            *people = found;
+        }
+    }
+
+    fn verify(&mut self) -> Result<(), String> {
+        self.runtime.block_on(async {
+            self.gate.finish().await.unwrap();
+            let head = self.gate.store().verify().await.unwrap().map_err(|broken| broken.to_string())?;
+            if head.seq == 0 { Err("it is empty".into()) } else { Ok(()) }
+        })
+    }
+}
+
+fn load(folder: &Folder, clock: Option<&Arc<ManualClock>>) -> (Gate, Local) {
+    let loaded = config::load_with(folder.path(), Purpose::Run, |builder| match clock {
+        Some(clock) => builder.clock(Arc::clone(clock) as Arc<dyn Clock>),
+        None => builder,
+    });
+    let loaded = loaded.unwrap_or_else(|error| panic!("{error}: {error:?}"));
+    (loaded.gate, loaded.identity)
+}
+
+fn runtime() -> Runtime {
+    tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_time().build().unwrap()
+}
+
+/// A clock that shows what it is now, and then stands still.
+pub(crate) fn manual_clock() -> Arc<ManualClock> {
+    Arc::new(ManualClock::at(SystemClock.now()))
+}

@@ -1,0 +1,70 @@
+//! The reference behaviours: `scenarios/*.json` through every door that there is, and the stories that data cannot tell.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::string_slice,
+    clippy::disallowed_methods,
+    reason = "a test may panic, start processes, and read JSON that it wrote itself"
+)]
+
+mod door;
+mod folder;
+mod lab;
+mod pattern;
+mod runner;
+mod scenario;
+mod stories;
+
+use std::path::Path;
+
+use scenario::{GateName, Need, Scenario};
+
+/// Where the scenarios are.
+const SCENARIOS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios");
+
+#[test]
+fn scenarios_in_process() {
+    all_hold(|scenario| {
+        let clock = scenario.needs.contains(&Need::Clock);
+        Some(match scenario.gate {
+            GateName::Lab => door::InProcess::lab(clock),
+            GateName::Shop | GateName::RefundOrder => door::InProcess::folder(scenario.gate, clock),
+        })
+    });
+}
+
+#[test]
+fn scenarios_through_the_binary() {
+    all_hold(|scenario| {
+        let out_of_reach = scenario.gate == GateName::Lab || !scenario.needs.is_empty();
+        (!out_of_reach).then(|| door::Binary::new(scenario.gate))
+    });
+}
+
+#[test]
+fn the_readme_names_every_scenario_and_no_other() {
+    let readme = std::fs::read_to_string(Path::new(SCENARIOS).join("README.md")).unwrap();
+    let mut named: Vec<&str> = readme.split('`').filter(|word| word.ends_with(".json")).collect();
+    named.sort_unstable();
+    named.dedup();
+    let files: Vec<String> = scenario::all(Path::new(SCENARIOS)).into_iter().map(|(file, _)| file).collect();
+    assert_eq!(named, files);
+}
+
+/// Runs every scenario that `open` gives a door for, and tells everything that does not hold.
+fn all_hold<D: door::Door>(open: impl Fn(&Scenario) -> Option<D>) {
+    let mut ran = 0;
+    let mut wrong = Vec::new();
+    for (file, scenario) in scenario::all(Path::new(SCENARIOS)) {
+        let Some(mut door) = open(&scenario) else { continue };
+        ran += 1;
+        if let Err(why) = runner::run(&scenario, &mut door) {
+            wrong.push(format!("scenarios/{file}: {}\n  {why}", scenario.story));
+        }
+    }
+    assert!(wrong.is_empty(), "{} of {ran} scenarios do not hold\n\n{}\n", wrong.len(), wrong.join("\n\n"));
+    assert!(ran > 0, "there are no scenarios for this door");
+}

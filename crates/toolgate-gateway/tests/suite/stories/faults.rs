@@ -1,0 +1,199 @@
+//! A gate folder with faults: all are told at once, each with its place, and nothing runs.
+
+use serde_json::{Value, json};
+
+use super::refund;
+use crate::door::{self, Run, toolgate};
+use crate::folder::Folder;
+
+/// A fault to put into a file of the shop.
+struct Seeded {
+    file: &'static str,
+    from: &'static str,
+    to: &'static str,
+    /// What stands on the line at which it must be told.
+    on: &'static str,
+}
+
+const fn fault(file: &'static str, from: &'static str, to: &'static str) -> Seeded {
+    Seeded { file, from, to, on: to }
+}
+
+/// A syntax that is no TOML, and a key that nobody knows.
+const FILES: [Seeded; 2] = [
+    fault("toolgate.toml", "store = \"sqlite:state/toolgate.db\"", "stroe = \"sqlite:state/toolgate.db\""),
+    fault("tools/read_document.toml", "effect = \"read\"", "effect = read"),
+];
+
+/// Schema keywords and types that are none, a template and a parameter that nothing stands for, text that is no SQL.
+const CONTRACTS: [Seeded; 5] = [
+    fault("tools/get_refund_status.toml", "maxLength = 24", "maxLenght = 24"),
+    fault("tools/get_refund_status.toml", "amount_cents = { type = \"integer\" }", "amount_cents = { type = \"int\" }"),
+    fault("tools/create_refund.toml", "on order {order_id}, reason", "on order {order}, reason"),
+    Seeded { on: "statement = ", ..fault("tools/get_order.toml", "where id = :order_id and", "where id = :order and") },
+    Seeded { on: "statement = ", ..fault("tools/find_refund.toml", "select id as refund_id", "selec id as refund_id") },
+];
+
+/// Policies that are no Cedar, and that compare a text with a number.
+const POLICIES: [Seeded; 2] = [
+    fault(
+        "policies/refunds.cedar",
+        "permit (principal in Role::\"support\",",
+        "permit principal in Role::\"support\",",
+    ),
+    fault(
+        "policies/reads.cedar",
+        "action in Action::\"read\", resource);",
+        "action == Action::\"get_order\", resource) when { context.input.order_id > 3 };",
+    ),
+];
+
+/// The shop with faults in it.
+fn faulty<'a>(faults: impl IntoIterator<Item = &'a Seeded>) -> Folder {
+    let folder = Folder::shop();
+    for Seeded { file, from, to, .. } in faults {
+        folder.edit(file, from, to);
+    }
+    folder
+}
+
+/// Every one of the faults is told with its place, whatever is asked, and nothing runs.
+fn assert_all_told<'a>(faults: impl IntoIterator<Item = &'a Seeded> + Clone) {
+    let folder = faulty(faults.clone());
+    let run = door::call(folder.path(), "alice@acme", "create_refund", &refund("ord_4821", 100));
+    assert_eq!(run.exit, Some(2), "{run:?}");
+    assert_eq!(run.stdout, "");
+    let untold: Vec<String> = faults
+        .into_iter()
+        .map(|Seeded { file, on, .. }| format!("{file}:{}:", line_of(&folder, file, on)))
+        .filter(|place| !run.stderr.lines().any(|line| has_column(line.strip_prefix(place.as_str()))))
+        .collect();
+    assert!(untold.is_empty(), "not told: {untold:#?}\nin\n{}", run.stderr);
+    assert_nothing_of_the_inside(&run);
+    assert!(!folder.join("state/toolgate.db").exists(), "a folder with faults opens no store");
+}
+
+/// The line of a file on which a text stands, from 1.
+fn line_of(folder: &Folder, file: &str, text: &str) -> usize {
+    let content = std::fs::read_to_string(folder.join(file)).unwrap();
+    let line = content.lines().position(|line| line.contains(text));
+    line.unwrap_or_else(|| panic!("`{text}` is nowhere in {file}")) + 1
+}
+
+/// Whether what follows the line is a column and a message.
+fn has_column(rest: Option<&str>) -> bool {
+    let parts = rest.and_then(|rest| rest.split_once(": "));
+    parts.is_some_and(|(column, message)| column.parse::<usize>().is_ok_and(|column| column > 0) && !message.is_empty())
+}
+
+/// Words of Rust and of libraries, which say nothing to whoever writes a gate folder.
+const INNER_WORDS: [&str; 18] = [
+    "::",
+    "Some(",
+    "None",
+    "Option<",
+    "Vec<",
+    "String(",
+    "Error {",
+    "Err(",
+    "i64",
+    "u64",
+    "usize",
+    "serde",
+    "rusqlite",
+    "toml_edit",
+    "cedar_policy",
+    "jsonschema",
+    "unwrap",
+    "panicked",
+];
+
+fn assert_nothing_of_the_inside(run: &Run) {
+    for word in INNER_WORDS {
+        // Cedar's own names of entities hold `::`, in the lines that show the file.
+        let told = run.stderr.lines().filter(|line| !line.starts_with("  | "));
+        let found: Vec<&str> = told
+            .filter(|line| line.contains(word) && !line.contains("Action::\"") && !line.contains("Role::\""))
+            .collect();
+        assert!(found.is_empty(), "`{word}` in {found:?}");
+    }
+}
+
+#[test]
+fn faults_of_the_files_themselves_are_told_at_once() {
+    assert_all_told(&FILES);
+}
+
+#[test]
+fn faults_of_contracts_are_told_at_once() {
+    assert_all_told(&CONTRACTS);
+}
+
+#[test]
+fn faults_of_policies_are_told_at_once() {
+    assert_all_told(&POLICIES);
+}
+
+#[test]
+fn faults_of_every_kind_are_told_at_once() {
+    assert_all_told(FILES.iter().chain(&CONTRACTS).chain(&POLICIES));
+}
+
+#[test]
+fn check_tells_the_same_to_people_and_to_scripts() {
+    for faults in [&FILES[..], &CONTRACTS, &POLICIES] {
+        let folder = faulty(faults);
+        let dir = folder.path().to_str().unwrap();
+        let people = Run::of(&mut toolgate(&["check", dir]), "");
+        let scripts = Run::of(&mut toolgate(&["check", dir, "--json"]), "");
+        assert_eq!((people.exit, scripts.exit), (Some(2), Some(2)));
+        let report = scripts.json();
+        let findings = report["findings"].as_array().unwrap();
+        assert_eq!(report["ok"], false);
+        assert!(findings.len() >= faults.len(), "{report}");
+        for finding in findings {
+            let place = format!("{}:{}:{}: ", finding["file"].as_str().unwrap(), finding["line"], finding["column"]);
+            assert!(people.stdout.lines().any(|line| line.starts_with(&place)), "{place} in\n{}", people.stdout);
+            assert!(finding["message"].as_str().is_some_and(|message| !message.is_empty()));
+        }
+    }
+}
+
+#[test]
+fn a_missing_folder_of_policies_is_a_fault_beside_the_others_and_an_empty_one_denies_all() {
+    let folder = Folder::shop();
+    folder.edit("tools/get_order.toml", "effect = \"read\"", "effect = \"raed\"");
+    std::fs::remove_dir_all(folder.join("policies")).unwrap();
+    let look = || door::call(folder.path(), "alice@acme", "get_order", &json!({ "order_id": "ord_4821" }));
+    let run = look();
+    assert_eq!((run.exit, run.stdout.as_str()), (Some(2), ""), "{run:?}");
+    assert!(run.stderr.lines().any(|line| line.starts_with("policies:1:1: ")), "{}", run.stderr);
+    assert!(run.stderr.lines().any(|line| line.starts_with("tools/get_order.toml:2:1: ")), "{}", run.stderr);
+    assert_nothing_of_the_inside(&run);
+
+    folder.edit("tools/get_order.toml", "effect = \"raed\"", "effect = \"read\"");
+    std::fs::create_dir(folder.join("policies")).unwrap();
+    let denied = look();
+    assert_eq!(denied.exit, Some(3), "{denied:?}");
+    assert_eq!(denied.json()["error"]["code"], "unknown_tool");
+}
+
+#[test]
+fn a_sound_folder_has_no_faults() {
+    let folder = Folder::shop();
+    let run = Run::of(&mut toolgate(&["check", folder.path().to_str().unwrap(), "--json"]), "");
+    assert_eq!(run.exit, Some(0), "{run:?}");
+    assert_eq!(run.json(), json!({ "ok": true, "findings": [] }));
+    assert!(!folder.join("state/toolgate.db").exists(), "a look opens no store");
+}
+
+#[test]
+fn somebody_whom_the_folder_does_not_list_is_a_mistake_of_the_command_line() {
+    let folder = Folder::shop();
+    for user in ["bob@acme", "alice@globex", "alice", "@acme", "mallory@acme"] {
+        let run = door::call(folder.path(), user, "get_order", &json!({ "order_id": "ord_4821" }));
+        assert_eq!((run.exit, run.stdout.as_str()), (Some(2), ""), "{user}: {run:?}");
+    }
+    let rows: Value = folder.rows("select count(*) from refunds");
+    assert_eq!(rows, json!([[0]]));
+}
