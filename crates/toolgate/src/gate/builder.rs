@@ -189,9 +189,9 @@ fn examine(
         .iter()
         .map(|tool| &tool.contract)
         .partition(|contract| contract.facts.values().all(|fact| registry.get(&fact.tool).is_some()));
-    let faulty = faults.iter().map(|fault| fault.tool.clone());
+    let unparsed = faults.iter().map(|fault| &fault.tool).filter(|tool| registry.get(tool).is_none());
     let broken: Vec<String> =
-        faulty.chain(unread.iter().cloned()).chain(shaky.iter().map(|contract| contract.name.clone())).collect();
+        unparsed.chain(unread).chain(shaky.iter().map(|contract| &contract.name)).cloned().collect();
     let tools: Vec<PolicyTool<'_>> = sound.iter().map(|contract| policy_tool(&registry, contract)).collect();
     match Policies::compile(&sources, &tools, &broken) {
         Ok(policies) if faults.is_empty() => Ok((registry, policies)),
