@@ -94,7 +94,6 @@ mod tests {
             found,
             [
                 "/backend/database: there is no such database (did you mean shop?)",
-                "/backend/statement: `statement` is missing ()",
                 "/backend/rows: expected one of: one, many ()",
                 "/backend/statment: unknown key (did you mean statement?)",
             ]

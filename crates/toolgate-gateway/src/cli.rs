@@ -8,6 +8,7 @@ mod exec;
 mod exit;
 mod explain;
 mod output;
+mod signals;
 mod tools;
 mod why;
 
@@ -16,6 +17,7 @@ use std::process::ExitCode;
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand};
+use toolgate::ledger::Store;
 
 use crate::config::{self, LoadError, Loaded, Purpose};
 
@@ -86,6 +88,10 @@ pub fn main() -> ExitCode {
         }
     };
     match cli.run(&mut output) {
+        Ok(_) if output.failed() => {
+            output.note("error: the answer could not be written; what was done is done");
+            Exit::Fault.into()
+        }
         Ok(exit) => exit.into(),
         Err(Failure { exit, message, hint }) => {
             output.note(&format!("error: {message}"));
@@ -111,7 +117,7 @@ makes it happen at most once, and answers with a result or with a reason.
 impl Cli {
     fn run(self, output: &mut Output) -> Result<Exit, Failure> {
         let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_time()
+            .enable_all()
             .build()
             .map_err(|error| Failure::fault(format!("the runtime cannot be started: {error}")))?;
         runtime.block_on(async {
@@ -146,7 +152,16 @@ fn load(dir: &Path, purpose: Purpose, output: &mut Output) -> Result<Loaded, Fai
     if !dir.is_dir() {
         return Err(Failure::usage(format!("there is no folder {}", dir.display())));
     }
-    config::load(dir, purpose).map_err(|error| match error {
+    config::load(dir, purpose).map_err(|error| told(error, dir, output))
+}
+
+/// Opens the store of a folder.
+fn open_store(dir: &Path, output: &mut Output) -> Result<Store, Failure> {
+    config::open_store(dir).map_err(|error| told(error, dir, output))
+}
+
+fn told(error: LoadError, dir: &Path, output: &mut Output) -> Failure {
+    match error {
         LoadError::Findings(findings) => {
             for finding in &findings {
                 output.note(&finding.to_string());
@@ -156,7 +171,7 @@ fn load(dir: &Path, purpose: Purpose, output: &mut Output) -> Result<Loaded, Fai
             Failure::usage(format!("{count} {plural} in {}; nothing was run", dir.display()))
         }
         LoadError::Store(error) => Failure::fault(error.to_string()),
-    })
+    }
 }
 
 impl Failure {

@@ -12,7 +12,7 @@ use toolgate::contract::Contract;
 use toolgate::fields::Problems;
 use toolgate::gate::{BuildError, Builder, PolicyFault};
 use toolgate::json::{self, Limits};
-use toolgate::ledger::StoreError;
+use toolgate::ledger::{Store, StoreError};
 use toolgate::schema::Problem;
 use toolgate::{Gate, Tool};
 
@@ -117,6 +117,19 @@ pub fn load_with(dir: &Path, purpose: Purpose, adjust: impl FnOnce(Builder) -> B
     }
 }
 
+/// Opens the store of a folder, whatever is wrong with its contracts: evidence is needed most when something is.
+pub fn open_store(dir: &Path) -> Result<Store, LoadError> {
+    let mut reader = Reader { dir, findings: Vec::new(), unread: Vec::new() };
+    match reader.settings() {
+        Some(settings) if settings.store.exists(dir) => Ok(settings.store.opener(dir)()?),
+        Some(_) => {
+            let message = "there is no store yet: nothing has been called";
+            Err(LoadError::Findings(vec![Finding::of_file(SETTINGS, message)]))
+        }
+        None => Err(reader.end()),
+    }
+}
+
 /// The file of the folder's settings.
 const SETTINGS: &str = "toolgate.toml";
 
@@ -168,8 +181,13 @@ impl Reader<'_> {
         for source in sources {
             let Some(located) = &source.located else { continue };
             let mut keys = located.table.clone();
+            let mut whole = true;
             for key in ["input", "output"] {
-                self.inline_schema(source, key, &mut keys);
+                whole &= self.inline_schema(source, key, &mut keys);
+            }
+            if !whole {
+                self.unread.push(source.tool_name());
+                continue;
             }
             match backend::make(&keys, databases) {
                 Ok(backend) => tools.push(Tool::new(source.tool_name(), keys, backend)),
@@ -186,27 +204,29 @@ impl Reader<'_> {
         tools
     }
 
-    /// Puts the schema of `{ file = "NAME.json" }` in its place.
-    fn inline_schema(&mut self, source: &Source, key: &str, keys: &mut Map<String, Value>) {
-        let Some(Value::Object(table)) = keys.get(key) else { return };
-        let (Some(Value::String(name)), 1) = (table.get("file"), table.len()) else { return };
+    /// Puts the schema of `{ file = "NAME.json" }` in its place. Returns whether it could be read.
+    fn inline_schema(&mut self, source: &Source, key: &str, keys: &mut Map<String, Value>) -> bool {
+        let Some(Value::Object(table)) = keys.get(key) else { return true };
+        let (Some(Value::String(name)), 1) = (table.get("file"), table.len()) else { return true };
         let file = source.file.parent().unwrap_or(Path::new("")).join(name);
         if !is_inside(name) {
             let message = "a schema file is named relative to the contract, and stands in the same folder or below";
             let problem =
                 Problem { at: format!("/{key}/file"), code: "format".into(), message: message.into(), hint: None };
             self.problem(Some(source), problem);
-            return;
+            return false;
         }
-        let Some(schema) = self.read_text(&file) else { return };
+        let Some(schema) = self.read_text(&file) else { return false };
         match json::read(schema.text.as_bytes(), &Limits::default()) {
             Ok(value) => {
                 keys.insert(key.to_owned(), value);
+                true
             }
             Err(flaw) => {
                 let message = format!("no strict JSON: {}", flaw.message);
                 let finding = Finding::at(&schema.file, &schema.text, flaw.line, flaw.column, message);
                 self.findings.push(finding.hint(flaw.hint().map(str::to_owned)));
+                false
             }
         }
     }

@@ -116,8 +116,18 @@ fn read_users(fields: &mut Fields<'_>, problems: &mut Problems) -> Vec<User> {
         let mut fields = Fields::of(table, place.clone());
         let name = fields.needed("name", problems).map(str::to_owned);
         let tenant = fields.needed("tenant", problems).map(str::to_owned);
-        let roles = fields.texts("roles", problems).into_iter().collect();
+        let roles: BTreeSet<String> = fields.texts("roles", problems).into_iter().collect();
+        if roles.iter().any(|role| role.trim().is_empty()) {
+            problems.note(format!("{place}/roles"), "min_length", "a role has a name");
+        }
         fields.end(problems);
+        for (key, text) in [("name", &name), ("tenant", &tenant)] {
+            // `USER@TENANT` must be read in one way only, and shown as it is.
+            if text.as_ref().is_some_and(|text| !is_plain(text)) {
+                let message = "expected 1 to 128 letters, digits and `_ . -`";
+                problems.note(format!("{place}/{key}"), "pattern", message);
+            }
+        }
         if let (Some(name), Some(tenant)) = (name, tenant) {
             let user = User { name, tenant, roles };
             if users.iter().any(|known| known.full_name() == user.full_name()) {
@@ -127,4 +137,9 @@ fn read_users(fields: &mut Fields<'_>, problems: &mut Problems) -> Vec<User> {
         }
     }
     users
+}
+
+fn is_plain(text: &str) -> bool {
+    let plain = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.' | '-');
+    (1..=128).contains(&text.len()) && text.chars().all(plain)
 }

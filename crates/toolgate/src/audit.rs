@@ -90,6 +90,8 @@ pub enum Flaw {
     Unlinked,
     /// Its text or its place is not the one that was sealed.
     Altered,
+    /// The record that somebody kept the hash of is not there any more.
+    Cut,
 }
 
 impl Record {
@@ -151,6 +153,9 @@ impl fmt::Display for Break {
             Flaw::Gap => write!(f, "entries are missing before entry {}", self.seq),
             Flaw::Unlinked => write!(f, "entry {} does not continue the entry before it", self.seq),
             Flaw::Altered => write!(f, "entry {} was altered after it was written", self.seq),
+            Flaw::Cut => {
+                write!(f, "the kept head is not in the record: from entry {} on it was cut off or made anew", self.seq)
+            }
         }
     }
 }
@@ -160,16 +165,25 @@ const PAGE: usize = 1000;
 
 impl Store {
     /// Follows the chain of the record from its first entry, and tells where it first does not hold.
-    pub async fn verify(&self) -> Result<Result<Head, Break>, StoreError> {
+    ///
+    /// `kept` is the hash of a head that somebody kept: a chain that does not hold it any more was cut off or made anew.
+    pub async fn verify(&self, kept: Option<Digest>) -> Result<Result<Head, Break>, StoreError> {
         let mut head = Head::empty();
+        let mut kept = kept;
         loop {
             let page = self.records(head.seq, PAGE).await?;
             if page.is_empty() {
-                return Ok(Ok(head));
+                return Ok(match kept {
+                    Some(_) => Err(Break { seq: head.seq + 1, what: Flaw::Cut }),
+                    None => Ok(head),
+                });
             }
             for sealed in &page {
                 match head.follow(sealed) {
-                    Ok(next) => head = next,
+                    Ok(next) => {
+                        kept = kept.filter(|kept| *kept != next.hash);
+                        head = next;
+                    }
                     Err(broken) => return Ok(Err(broken)),
                 }
             }

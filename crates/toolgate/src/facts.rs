@@ -155,7 +155,10 @@ impl Facts {
 
 /// The answer of a look-up, held to the contract of the tool that gave it.
 fn read_answer(tool: &Registered, text: &[u8]) -> Looked {
-    let limits = Limits { size: tool.contract.max_result.max(Limits::default().size), ..Limits::default() };
+    if text.len() > tool.contract.max_result {
+        return Looked::Failed(format!("the answer of {} is larger than its bound", tool.contract.name));
+    }
+    let limits = Limits { size: tool.contract.max_result, ..Limits::default() };
     let value = match json::read(text, &limits) {
         Ok(value) => value,
         Err(flaw) => return Looked::Failed(format!("the answer of {} is no strict JSON: {flaw}", tool.contract.name)),

@@ -174,8 +174,12 @@ impl<'a> Fields<'a> {
 
     /// A list of bare placeholders: values, never joined strings.
     pub(crate) fn key(&mut self, key: &'static str, problems: &mut Problems) -> Option<Vec<Template>> {
-        self.table.get(key)?;
+        let given = self.table.get(key)?;
         let at = self.place(key);
+        if !given.is_array() {
+            self.texts(key, problems);
+            return None;
+        }
         let templates: Vec<Template> = self
             .texts(key, problems)
             .iter()
@@ -219,6 +223,12 @@ impl<'a> Fields<'a> {
                 continue;
             }
             let near = nearest(key, self.known.iter().copied());
+            // A misspelled key is one mistake, and not a missing one besides.
+            let meant = self.known.iter().find(|known| near.as_deref() == Some(&format!("did you mean {known}?")));
+            if let Some(meant) = meant {
+                let place = self.place(meant);
+                problems.0.retain(|problem| problem.code != "required" || problem.at != place);
+            }
             let hint = near.or_else(|| Some(format!("known: {}", self.known.join(", "))));
             problems.hinted(self.place(key), "unknown_key", "unknown key", hint);
         }

@@ -252,7 +252,11 @@ impl Gate {
         let granted_until = now.after(self.line.granted_for);
         let record = records::decision(by.clone(), decision, now);
         let decided = self.line.store.decide(id.to_owned(), by.clone(), decision, granted_until, record, now).await;
-        decided.unwrap_or(Err(NotDecided::Store))
+        let decided = decided.unwrap_or(Err(NotDecided::Store));
+        if let Err(reason) = &decided {
+            self.recorder.put(records::not_decided(id, by, decision, reason, now)).await;
+        }
+        decided
     }
 
     /// The moment that it is for this gate, by which approvals and entries are dated.

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
+use toolgate::json::Digest;
 
 use super::why::{body, show};
-use super::{Exit, Failure, Output, load};
-use crate::config::Purpose;
+use super::{Exit, Failure, Output, open_store};
 
 /// Look at the record and verify it.
 #[derive(Debug, Args)]
@@ -23,6 +23,9 @@ pub(super) struct Audit {
 enum Action {
     /// Follow the chain of the record and name the first place where it does not hold
     Verify {
+        /// A head that was kept elsewhere: the record must still hold it, so that a cut at the end shows
+        #[arg(long, value_name = "HASH")]
+        head: Option<Digest>,
         /// Print one line of JSON
         #[arg(long)]
         json: bool,
@@ -40,16 +43,17 @@ enum Action {
 
 impl Audit {
     pub(super) async fn run(self, output: &mut Output) -> Result<Exit, Failure> {
-        let loaded = load(&self.dir, Purpose::Run, output)?;
-        let store = loaded.gate.store();
+        let store = open_store(&self.dir, output)?;
         match self.action {
-            Action::Verify { json } => match store.verify().await? {
+            Action::Verify { head, json } => match store.verify(head).await? {
                 Ok(head) => {
                     if json {
                         output.json(&json!({ "ok": true, "records": head.seq, "head": head.hash }));
                     } else {
                         output.line(&format!("ok: {} records, head {}", head.seq, head.hash));
-                        output.note("keep the head elsewhere: a cut at the end shows only against an earlier head");
+                        output.note(
+                            "keep the head elsewhere: `verify --head HASH` later shows whether the end was cut off",
+                        );
                     }
                     Ok(Exit::Ok)
                 }

@@ -9,6 +9,7 @@ use toolgate::refusal::Code;
 use toolgate::trace::Trace;
 use toolgate::{Call as Proposed, Reply};
 
+use super::signals::drain_on_interrupt;
 use super::{Exit, Failure, Output, load};
 use crate::config::Purpose;
 
@@ -56,6 +57,7 @@ pub(super) struct Shown<'a> {
 
 impl Call {
     pub(super) async fn run(self, output: &mut Output) -> Result<Exit, Failure> {
+        drain_on_interrupt();
         let operation = self.operation.as_deref().map(OperationId::parse).transpose();
         let operation = operation.map_err(|error| Failure::usage(error.to_string()))?;
         let loaded = load(&self.dir, Purpose::Run, output)?;

@@ -12,6 +12,7 @@ use toolgate::json::Limits;
 use toolgate::wire::{Answered, Dialect};
 
 use super::call::{Shown, show_trace};
+use super::signals::drain_on_interrupt;
 use super::{Exit, Failure, Output, find_folder, load};
 use crate::config::Purpose;
 
@@ -43,6 +44,7 @@ const MESSAGE_SIZE: u64 = 16 * 1024 * 1024;
 
 impl Exec {
     pub(super) async fn run(self, output: &mut Output) -> Result<Exit, Failure> {
+        drain_on_interrupt();
         let dir = find_folder(self.dir.clone())?;
         let loaded = load(&dir, Purpose::Run, output)?;
         let session = loaded.identity.session(self.user.as_deref())?;

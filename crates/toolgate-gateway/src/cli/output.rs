@@ -1,6 +1,6 @@
 //! stdout is the answer, stderr everything else. A reader that goes away is no error.
 
-use std::io::{IsTerminal, Write};
+use std::io::{ErrorKind, IsTerminal, Write};
 
 use serde::Serialize;
 use serde_json::Value;
@@ -10,11 +10,13 @@ use toolgate::schema::inert;
 #[derive(Debug)]
 pub(crate) struct Output {
     tty: bool,
+    /// Whether the answer could not be written, though its reader was there.
+    failed: bool,
 }
 
 impl Output {
     pub(crate) fn new() -> Self {
-        Self { tty: std::io::stderr().is_terminal() }
+        Self { tty: std::io::stderr().is_terminal(), failed: false }
     }
 
     /// A line of the answer. What cannot be seen is made visible.
@@ -46,8 +48,16 @@ impl Output {
     }
 
     fn raw(&mut self, text: &str) {
-        // A reader that has seen enough, such as `head`, is no error of this command.
-        let _ = writeln!(std::io::stdout(), "{text}");
+        let mut stdout = std::io::stdout();
+        if let Err(error) = writeln!(stdout, "{text}").and_then(|()| stdout.flush()) {
+            // A reader that has seen enough, such as `head`, is no error of this command.
+            self.failed |= error.kind() != ErrorKind::BrokenPipe;
+        }
+    }
+
+    /// Whether the answer could not be written.
+    pub(crate) fn failed(&self) -> bool {
+        self.failed
     }
 }
 

@@ -6,8 +6,7 @@ use clap::Args;
 use serde_json::Value;
 use toolgate::audit::Sealed;
 
-use super::{Exit, Failure, Output, load};
-use crate::config::Purpose;
+use super::{Exit, Failure, Output, open_store};
 
 /// Tell what really happened to a call.
 #[derive(Debug, Args)]
@@ -24,8 +23,7 @@ pub(super) struct Why {
 
 impl Why {
     pub(super) async fn run(self, output: &mut Output) -> Result<Exit, Failure> {
-        let loaded = load(&self.dir, Purpose::Run, output)?;
-        let records = loaded.gate.store().history(&self.reference).await?;
+        let records = open_store(&self.dir, output)?.history(&self.reference).await?;
         if records.is_empty() {
             return Err(Failure::usage("the record tells of no such call")
                 .hint(format!("toolgate audit {} tail", self.dir.display())));

@@ -24,7 +24,7 @@ pub(super) struct Settings {
 /// Where the store is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum StoreAt {
-    /// In the memory of the process: nothing survives it.
+    /// In the memory of the process, for a gate that is only looked at.
     Memory,
     /// In an SQLite file, with what stands behind a `?` of its URI.
     Sqlite { path: PathBuf, query: Option<String> },
@@ -69,6 +69,14 @@ impl Settings {
 }
 
 impl StoreAt {
+    /// Whether there is a store in the folder `dir`.
+    pub(super) fn exists(&self, dir: &Path) -> bool {
+        match self {
+            Self::Memory => false,
+            Self::Sqlite { path, .. } => dir.join(path).exists(),
+        }
+    }
+
     /// Opens the store of the folder `dir`, when it is called.
     pub(super) fn opener(&self, dir: &Path) -> impl FnOnce() -> Result<Store, StoreError> + 'static {
         let (store, dir) = (self.clone(), dir.to_owned());
@@ -102,11 +110,8 @@ fn read_store(top: &mut Fields<'_>, problems: &mut Problems) -> StoreAt {
     let Some(text) = top.text("store", problems) else {
         return StoreAt::Sqlite { path: DEFAULT.into(), query: None };
     };
-    if text == "memory" {
-        return StoreAt::Memory;
-    }
     let Some(rest) = text.strip_prefix("sqlite:").filter(|rest| !rest.is_empty()) else {
-        let message = "expected \"sqlite:PATH\" or \"memory\"";
+        let message = "expected \"sqlite:PATH\": what a folder's gate did must outlive its process";
         problems.hinted("/store", "format", message, Some(format!("store = \"sqlite:{DEFAULT}\"")));
         return StoreAt::Memory;
     };

@@ -20,32 +20,39 @@ const RETAIN: Duration = Duration::from_secs(7 * 86_400);
 const ABSENT_AFTER: Duration = Duration::from_secs(30);
 
 /// Names that say who is asking: they come from the session, so an argument of this name is a way to lie about it.
+/// Compared without case, `_` and `-`.
 const IDENTITY_MEMBERS: &[&str] = &[
     "tenant",
-    "tenant_id",
-    "tenantId",
-    "user_id",
-    "userId",
+    "tenantid",
+    "userid",
     "principal",
-    "principal_id",
+    "principalid",
     "actor",
-    "actor_id",
-    "on_behalf_of",
+    "actorid",
+    "onbehalfof",
+    "impersonate",
     "role",
     "roles",
-    "is_admin",
-    "caller_id",
-    "session_id",
-    "sessionId",
+    "isadmin",
+    "callerid",
+    "sessionid",
 ];
 
 impl Contract {
     /// Reads the keys of a contract. Every problem is told at once, with its JSON pointer.
     pub fn parse(name: &str, keys: &Value) -> Result<Self, Vec<Problem>> {
+        match Self::read(name, keys) {
+            (Some(contract), problems) if problems.is_empty() => Ok(contract),
+            (_, problems) => Err(problems),
+        }
+    }
+
+    /// The problems, and as much of the contract as can be held against others even so.
+    pub(super) fn read(name: &str, keys: &Value) -> (Option<Self>, Vec<Problem>) {
         let mut problems = Problems::default();
         let Value::Object(table) = keys else {
             problems.note("", "type", "a contract is a table");
-            return Err(problems.0);
+            return (None, problems.0);
         };
         let mut top = Fields::of(table, "");
         check_name(name, &mut top, &mut problems);
@@ -84,7 +91,7 @@ impl Contract {
                 }
             }
         }
-        let Some(input) = input else { return Err(problems.0) };
+        let Some(input) = input else { return (None, problems.0) };
         let contract = Self {
             name: name.to_owned(),
             description,
@@ -107,7 +114,7 @@ impl Contract {
             digest: Digest::of(canonical(keys).as_bytes()),
         };
         contract.check_templates(&mut problems);
-        if problems.0.is_empty() { Ok(contract) } else { Err(problems.0) }
+        (Some(contract), problems.0)
     }
 
     /// Every placeholder names something, and what may not be absent is required.
@@ -142,6 +149,12 @@ impl Contract {
                         let known = self.input.members().join(", ");
                         let message = format!("`{}` names no argument", template.source());
                         problems.hinted(at, "template", message, Some(format!("known: {known}")));
+                    } else if at == "/preview" && self.input.hides(pointer) {
+                        problems.note(
+                            at,
+                            "template",
+                            "a preview is shown and kept, so it cannot name a secret or personal value",
+                        );
                     } else if absence == Absence::Never && !self.input.required(pointer) {
                         let message = format!("`{}` names an argument that may be absent", template.source());
                         problems.hinted(at, "template", message, Some("list it under `required`".into()));
@@ -212,10 +225,12 @@ fn read_input(top: &mut Fields<'_>, allowed: &[String], problems: &mut Problems)
         return None;
     }
     let input = read_schema(top, "input", Schema::input, problems)?;
-    for member in input.members() {
-        if IDENTITY_MEMBERS.contains(&member.as_str()) && !allowed.contains(&member) {
+    let mut named = Vec::new();
+    identity_members(input.document(), "/input", &mut named);
+    for (at, member) in named {
+        if !allowed.contains(&member) {
             problems.hinted(
-                format!("/input/properties/{member}"),
+                at,
                 "identity_member",
                 "an argument of this name says who is asking, and that comes from the session alone",
                 Some("remove it, or list it in allow_identity_members if it means something else".into()),
@@ -223,6 +238,28 @@ fn read_input(top: &mut Fields<'_>, allowed: &[String], problems: &mut Problems)
         }
     }
     Some(input)
+}
+
+/// Declared members, at any depth, whose name says who is asking.
+fn identity_members(schema: &Value, at: &str, named: &mut Vec<(String, String)>) {
+    match schema {
+        Value::Object(node) => {
+            for (key, value) in node {
+                let place = format!("{at}/{}", key.replace('~', "~0").replace('/', "~1"));
+                if let ("properties", Value::Object(members)) = (key.as_str(), value) {
+                    for member in members.keys() {
+                        let plain: String = member.chars().filter(|c| !matches!(c, '_' | '-')).collect();
+                        if IDENTITY_MEMBERS.contains(&plain.to_lowercase().as_str()) {
+                            named.push((format!("{place}/{member}"), member.clone()));
+                        }
+                    }
+                }
+                identity_members(value, &place, named);
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| identity_members(item, at, named)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
 }
 
 fn read_schema(
@@ -367,6 +404,12 @@ fn read_errors(top: &mut Fields<'_>, problems: &mut Problems) -> BTreeMap<String
         let effect = fields.word("effect", &effects, None, problems);
         let instead = fields.text("instead", problems).map(str::to_owned);
         fields.end(problems);
+        let plain = |code: &String| {
+            !code.is_empty() && code.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
+        };
+        if code.as_ref().is_some_and(|code| !plain(code)) {
+            problems.note(format!("/errors/{signal}/code"), "pattern", "a code is made of a-z 0-9 _");
+        }
         if let (Some(code), Some(message)) = (code, message) {
             errors.insert(signal.clone(), MappedError { code, message, effect, instead });
         }

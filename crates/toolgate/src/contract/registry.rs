@@ -45,17 +45,18 @@ impl Registry {
         let mut registered: BTreeMap<String, Arc<Registered>> = BTreeMap::new();
         for Tool { name, keys, backend } in tools {
             let mut problems = Problems::default();
-            match Contract::parse(&name, &keys.into()) {
-                Ok(contract) => {
+            let (contract, wrong) = Contract::read(&name, &keys.into());
+            problems.0.extend(wrong);
+            match contract {
+                Some(contract) => {
                     problems.0.extend(backend.check(&contract));
                     let known = Arc::new(Registered { contract, backend });
                     if registered.insert(name.clone(), known).is_some() {
                         problems.note("/name", "unique", "two tools have this name");
                     }
                 }
-                Err(wrong) => {
+                None => {
                     broken.insert(name.clone());
-                    problems.0.extend(wrong);
                 }
             }
             faults.extend(problems.0.into_iter().map(|problem| ToolFault { tool: name.clone(), problem }));

@@ -159,7 +159,7 @@ impl Builder {
             permit: Permit::new(Arc::clone(&policies), self.standing, Arc::clone(&clock), self.asked_for),
             reserve: Reserve::new(store.clone(), Arc::clone(&clock)),
             run: Run,
-            settle: Settle::new(store.clone(), Arc::clone(&clock)),
+            settle: Settle::new(Arc::clone(&policies), store.clone(), Arc::clone(&clock)),
             registry,
             policies,
             recovery,

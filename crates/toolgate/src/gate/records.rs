@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::{Map, Value, json};
 
-use crate::approval::{Approval, Decision};
+use crate::approval::{Approval, Decision, NotDecided};
 use crate::audit::{Kind, Record};
 use crate::call::{Call, Ref};
 use crate::clock::Millis;
@@ -136,21 +136,37 @@ pub(super) fn forecast(permitted: Permitted) -> (Answer, Trace) {
 /// Writes the record of a person's answer, once it counts.
 pub(super) fn decision(by: Session, decision: Decision, now: Millis) -> Box<dyn FnOnce(&Approval) -> Record + Send> {
     Box::new(move |approval| {
-        let said = match decision {
-            Decision::Approve => "approve",
-            Decision::Deny => "deny",
-        };
         let body = json!({
             "approval": approval.id,
             "tool": approval.tool,
             "tenant": approval.tenant,
             "principal": by.principal(),
             "call_digest": approval.call_digest,
-            "decision": said,
+            "decision": said(decision),
             "state": approval.state_at(now),
         });
         Record::new(Kind::Decision, now, Ref::fresh(), into_map(body))
     })
+}
+
+/// The record of a person's answer that does not count.
+pub(super) fn not_decided(id: &str, by: &Session, decision: Decision, reason: &NotDecided, now: Millis) -> Record {
+    let body = json!({
+        "approval": bounded(id),
+        "tenant": by.tenant(),
+        "principal": by.principal(),
+        "decision": said(decision),
+        "state": "refused",
+        "why": reason.to_string(),
+    });
+    Record::new(Kind::Decision, now, Ref::fresh(), into_map(body))
+}
+
+fn said(decision: Decision) -> &'static str {
+    match decision {
+        Decision::Approve => "approve",
+        Decision::Deny => "deny",
+    }
 }
 
 /// The record of an action whose owner is dead or whose lease is over.

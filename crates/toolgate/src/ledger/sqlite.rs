@@ -74,7 +74,7 @@ const TABLES: &str = "
     CREATE INDEX approvals_tenant ON approvals (tenant);
     CREATE INDEX approvals_pending ON approvals (tenant, principal, expires_at) WHERE state = 'pending';
     CREATE TABLE records (
-        seq INTEGER PRIMARY KEY,
+        seq INTEGER PRIMARY KEY CHECK (seq > 0),
         ref TEXT NOT NULL,
         previous BLOB NOT NULL,
         hash BLOB NOT NULL,

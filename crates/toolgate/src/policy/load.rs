@@ -16,6 +16,7 @@ use super::shape::Found;
 use super::source::Source;
 use super::text::{Statement, statements};
 use crate::approval::Approvers;
+use crate::json::{self, Limits};
 use crate::refusal::Fix;
 
 const ANNOTATIONS: [&str; 4] = ["id", "message", "fix", "approvers"];
@@ -106,6 +107,7 @@ impl Loader<'_> {
         let notes = self.annotations(source, &statement, &policy, &mentions);
         let id = notes.id.unwrap_or_else(|| format!("{}.{n}", source.stem()));
         let tools = self.scope(source, &statement, &policy);
+        self.check_named(source, &statement, &policy);
         let rule = Rule {
             policy: policy.new_id(PolicyId::new(&id)),
             id,
@@ -143,6 +145,37 @@ impl Loader<'_> {
         places.sort_unstable();
         places.dedup();
         places
+    }
+
+    /// Names in the head of a policy that can stand for nobody and nothing: a forbid of them would never apply.
+    fn check_named(&mut self, source: &Source<'_>, statement: &Statement<'_>, policy: &Policy) {
+        let principal = match policy.principal_constraint() {
+            PrincipalConstraint::Eq(uid) | PrincipalConstraint::In(uid) | PrincipalConstraint::IsIn(_, uid) => {
+                Some(uid)
+            }
+            PrincipalConstraint::Any | PrincipalConstraint::Is(_) => None,
+        };
+        let resource = match policy.resource_constraint() {
+            ResourceConstraint::Eq(uid) | ResourceConstraint::In(uid) | ResourceConstraint::IsIn(_, uid) => Some(uid),
+            ResourceConstraint::Any | ResourceConstraint::Is(_) => None,
+        };
+        for uid in [principal, resource].into_iter().flatten() {
+            let name = uid.id().unescaped();
+            let fault = match uid.type_name().basename() {
+                "User" if !is_principal(name) => Some((
+                    "a user is named by the canonical text of [issuer, subject]",
+                    Some("write User::\"[\\\"local\\\",\\\"alice\\\"]\"".to_owned()),
+                )),
+                "Tool" if !self.vocabulary.tools.iter().any(|tool| tool.name == name) => {
+                    let known = self.vocabulary.tools.iter().map(|tool| tool.name);
+                    Some(("there is no such tool", suggest(name, known)))
+                }
+                _ => None,
+            };
+            if let Some((message, hint)) = fault {
+                self.faults.push(source.fault(statement.literal(name), message, hint));
+            }
+        }
     }
 
     fn check_ids(&mut self, drafts: &[Draft<'_>]) {
@@ -351,6 +384,12 @@ fn parse(statement: &Statement<'_>) -> Result<Policy, Vec<Finding>> {
         return one(statement.end(), "the policy does not end", Some("end it with `;`"));
     }
     Policy::parse(None, statement.text).map_err(|errors| explain::syntax(statement.text, &errors))
+}
+
+fn is_principal(text: &str) -> bool {
+    let Ok(value) = json::read(text.as_bytes(), &Limits::default()) else { return false };
+    let pair = value.as_array().is_some_and(|pair| pair.len() == 2 && pair.iter().all(|part| part.is_string()));
+    pair && json::canonical(&value) == text
 }
 
 fn is_id(text: &str) -> bool {

@@ -15,6 +15,21 @@ impl Schema {
         self.keep(value, &[Graph::ROOT])
     }
 
+    /// Whether what stands at `pointer`, or in it, is marked `x-secret` or `x-personal`.
+    pub(crate) fn hides(&self, pointer: &str) -> bool {
+        fn marked(schema: &Value) -> bool {
+            match schema {
+                Value::Object(node) => {
+                    let is = |mark: &str| node.get(mark) == Some(&Value::Bool(true));
+                    is("x-secret") || is("x-personal") || node.values().any(marked)
+                }
+                Value::Array(items) => items.iter().any(marked),
+                Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+            }
+        }
+        self.locate(pointer).into_iter().any(marked)
+    }
+
     /// The value for logs and records: what `"x-secret": true` or `"x-personal": true` marks is replaced.
     pub fn masked(&self, value: &Value) -> Value {
         self.mask(value, &[Graph::ROOT])

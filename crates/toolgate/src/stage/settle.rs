@@ -12,6 +12,7 @@ use crate::backend::{Failure, FailureKind};
 use crate::clock::Clock;
 use crate::contract::Contract;
 use crate::ledger::{Closing, Store, Verdict};
+use crate::policy::Policies;
 use crate::refusal::{Code, Effect, Fix, Refusal, Retry};
 use crate::reply::Answer;
 use crate::result;
@@ -19,6 +20,7 @@ use crate::trace::{Learned, Trace};
 
 /// The last stage.
 pub(crate) struct Settle {
+    policies: Arc<Policies>,
     store: Store,
     clock: Arc<dyn Clock>,
 }
@@ -46,8 +48,8 @@ enum Closed {
 const PAUSE: Duration = Duration::from_millis(100);
 
 impl Settle {
-    pub(crate) fn new(store: Store, clock: Arc<dyn Clock>) -> Self {
-        Self { store, clock }
+    pub(crate) fn new(policies: Arc<Policies>, store: Store, clock: Arc<dyn Clock>) -> Self {
+        Self { policies, store, clock }
     }
 
     /// `outcome` writes the record of how the call ended.
@@ -56,7 +58,11 @@ impl Settle {
         let contract = &admitted.tool().contract;
         let mut answer = match &ran.answer().outcome {
             Ok(text) => result::read(contract, text, ran.answer().effect),
-            Err(failure) => Answer::Refused(refusal(contract, failure, ran.answer().effect)),
+            Err(failure) => {
+                // A tool that this session may not see is no advice.
+                let visible = |tool: &str| self.policies.visible(tool, admitted.session());
+                Answer::Refused(refusal(contract, failure, ran.answer().effect, visible))
+            }
         };
         let mut learned = Learned::new().with("effect", answer.effect().as_str());
         let mut recorded = false;
@@ -102,14 +108,14 @@ impl Settle {
 }
 
 /// What the model may know of a failure: the contract's own words for it, else the table's.
-fn refusal(contract: &Contract, failure: &Failure, effect: Effect) -> Refusal {
+fn refusal(contract: &Contract, failure: &Failure, effect: Effect, visible: impl Fn(&str) -> bool) -> Refusal {
     let effect = if contract.is_write() { effect } else { Effect::None };
     if let Some(mapped) = contract.errors.get(&failure.signal) {
         let effect = if contract.is_write() { mapped.effect.unwrap_or(effect) } else { Effect::None };
         let refusal = Refusal::new(Code::ToolFailed, effect)
             .message(mapped.message.clone())
             .reason(mapped.code.clone())
-            .instead(mapped.instead.clone());
+            .instead(mapped.instead.clone().filter(|tool| visible(tool)));
         return match effect {
             // The contract knows this failure and has words for it: another call may succeed.
             Effect::None => refusal.fixed_by(Fix::Model).retry(Retry::AfterChange),

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rusqlite::{Connection, OpenFlags};
@@ -29,6 +30,9 @@ pub(crate) struct Place {
 pub(super) struct Database {
     path: PathBuf,
     seed: Option<PathBuf>,
+    /// INVARIANT (made once): set where the file was seen; one that is gone since is never made anew, for an empty
+    /// balance would look like a full one.
+    seen: AtomicBool,
     readers: Mutex<Vec<Connection>>,
     writers: Mutex<Vec<Connection>>,
 }
@@ -67,7 +71,26 @@ impl Databases {
 
 impl Database {
     pub(super) fn new(path: PathBuf, seed: Option<PathBuf>) -> Self {
-        Self { path, seed, readers: Mutex::default(), writers: Mutex::default() }
+        Self { path, seed, seen: AtomicBool::new(false), readers: Mutex::default(), writers: Mutex::default() }
+    }
+
+    /// Works with a connection that shows how the database is or, where it is not there yet, how its seed would make it.
+    pub(super) fn rehearse<T>(
+        &self,
+        watch: &Watch,
+        work: impl FnOnce(&mut Connection) -> Result<T, Trouble>,
+    ) -> Result<T, Trouble> {
+        match &self.seed {
+            Some(seed) if !self.path.exists() => {
+                let mut connection = seed::rehearse(seed).map_err(|why| self.unmade(seed, &why))?;
+                work(&mut connection)
+            }
+            Some(_) | None => self.with(Mode::Read, watch, work),
+        }
+    }
+
+    fn unmade(&self, seed: &Path, why: &str) -> Trouble {
+        Trouble::Unopenable(format!("cannot make the database {} of {}: {why}", self.path.display(), seed.display()))
     }
 
     /// Works with a connection under the watch. What is not committed afterwards is rolled back.
@@ -113,14 +136,16 @@ impl Database {
     fn open(&self, mode: Mode, watch: &Watch) -> Result<Connection, Trouble> {
         if !self.path.exists() {
             let path = self.path.display();
+            if self.seen.load(Ordering::SeqCst) {
+                return Err(Trouble::Unopenable(format!("the database {path} was there and is gone")));
+            }
             let Some(seed) = &self.seed else {
                 let text = format!("there is no database {path}, and no seed to make it of");
                 return Err(Trouble::Unopenable(text));
             };
-            seed::create(&self.path, seed).map_err(|why| {
-                Trouble::Unopenable(format!("cannot make the database {path} of {}: {why}", seed.display()))
-            })?;
+            seed::create(&self.path, seed).map_err(|why| self.unmade(seed, &why))?;
         }
+        self.seen.store(true, Ordering::SeqCst);
         let (access, pragmas) = match mode {
             Mode::Read => (OpenFlags::SQLITE_OPEN_READ_ONLY, "pragma query_only = on"),
             Mode::Write => (

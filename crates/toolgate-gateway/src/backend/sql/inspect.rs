@@ -9,7 +9,6 @@ use toolgate::fields::nearest;
 use toolgate::schema::Problem;
 
 use super::Plan;
-use super::database::Mode;
 use super::trouble::{Trouble, words};
 use super::values::{Parameter, RESERVED};
 use super::watch::Watch;
@@ -22,7 +21,7 @@ pub(super) fn inspect(plan: &Plan, members: &[String]) -> Vec<Problem> {
     let watch = Watch::new(Instant::now() + PATIENCE, || false);
     // A write is not run here, so a connection that cannot write is enough.
     let inspected =
-        watch.patiently(|| plan.database.with(Mode::Read, &watch, |connection| Ok(compile(connection, plan, members))));
+        watch.patiently(|| plan.database.rehearse(&watch, |connection| Ok(compile(connection, plan, members))));
     inspected.unwrap_or_else(|trouble| vec![fault("database", "open", trouble.to_string(), None)])
 }
 

@@ -17,7 +17,7 @@ struct Draft(PathBuf);
 ///
 /// INVARIANT (whole or absent): a file appears under the name `path` only when all of it is there, and is never replaced.
 pub(super) fn create(path: &Path, seed: &Path) -> Result<(), String> {
-    let sql = fs::read_to_string(seed).map_err(|error| format!("cannot read the seed: {}", error.kind()))?;
+    let sql = read(seed)?;
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     fs::create_dir_all(folder).map_err(|error| format!("cannot make its folder: {}", error.kind()))?;
     let draft = Draft::beside(path)?;
@@ -33,6 +33,20 @@ pub(super) fn create(path: &Path, seed: &Path) -> Result<(), String> {
     // The name must outlive a crash as much as what is committed under it. Not every system can sync a folder.
     let _ = File::open(folder).and_then(|folder| folder.sync_all());
     Ok(())
+}
+
+/// The database that the seed would make, in memory.
+pub(super) fn rehearse(seed: &Path) -> Result<Connection, String> {
+    let connection = Connection::open_in_memory().map_err(|error| words(&error))?;
+    connection.execute_batch(&read(seed)?).map_err(|error| format!("the seed is wrong: {}", words(&error)))?;
+    Ok(connection)
+}
+
+fn read(seed: &Path) -> Result<String, String> {
+    fs::read_to_string(seed).map_err(|error| match error.kind() {
+        ErrorKind::NotFound => "there is no seed file".to_owned(),
+        _ => "the seed file cannot be read as text".to_owned(),
+    })
 }
 
 impl Draft {

@@ -184,7 +184,7 @@ impl Door for InProcess {
     fn verify(&mut self) -> Result<(), String> {
         self.runtime.block_on(async {
             self.gate.finish().await.unwrap();
-            let head = self.gate.store().verify().await.unwrap().map_err(|broken| broken.to_string())?;
+            let head = self.gate.store().verify(None).await.unwrap().map_err(|broken| broken.to_string())?;
             if head.seq == 0 { Err("it is empty".into()) } else { Ok(()) }
         })
     }

@@ -69,7 +69,7 @@ async fn call_and_leave(gate: &Gate, letter: &Letter) {
 
 async fn assert_the_record_holds(gate: &Gate, kinds: &[&str]) {
     gate.finish().await.unwrap();
-    gate.store().verify().await.unwrap().unwrap();
+    gate.store().verify(None).await.unwrap().unwrap();
     let records = gate.store().tail(100).await.unwrap();
     let told: Vec<String> = records
         .iter()
@@ -157,7 +157,7 @@ async fn a_refund_that_waited_for_the_database_when_its_caller_left_is_made_once
     let reply = loaded.gate.call(call(), &alice).await.unwrap();
     assert_eq!(reply.effect(), Effect::Done, "{:?}", reply.refusal());
     loaded.gate.finish().await.unwrap();
-    loaded.gate.store().verify().await.unwrap().unwrap();
+    loaded.gate.store().verify(None).await.unwrap().unwrap();
     assert_eq!(folder.number("select count(*) from refunds"), 1);
 }
 

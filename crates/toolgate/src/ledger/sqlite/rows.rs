@@ -191,8 +191,9 @@ fn sealed(row: &Row<'_>) -> rusqlite::Result<Sealed> {
     Ok(Sealed {
         seq: u64::try_from(seq).map_err(|_| rusqlite::Error::IntegralValueOutOfRange(0, seq))?,
         reference: row.get(1)?,
-        previous: Digest::from(row.get::<_, [u8; 32]>(2)?),
-        hash: Digest::from(row.get::<_, [u8; 32]>(3)?),
+        // What is no hash links to nothing, so that the chain names this entry.
+        previous: Digest::from(row.get::<_, [u8; 32]>(2).unwrap_or_default()),
+        hash: Digest::from(row.get::<_, [u8; 32]>(3).unwrap_or_default()),
         body: row.get(4)?,
     })
 }
