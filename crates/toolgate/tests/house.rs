@@ -1,6 +1,12 @@
 //! The rules of the house that the compiler cannot see.
 
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test may panic")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::string_slice,
+    reason = "a test may panic"
+)]
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -35,36 +41,31 @@ fn stage_of(file: &Path) -> Option<usize> {
     LINE.iter().position(|stage| first == *stage || first == format!("{stage}.rs"))
 }
 
-/// What is wrong with the `use` lines of a stage's file, if it looks right or up.
+/// What is wrong with a stage's file, if it looks right or up: in its `use` lines, however they are grouped, and in the
+/// paths that stand in its code.
 fn wrong_looks(stage: usize, text: &str) -> Vec<String> {
-    // A `use` may run over several lines; paths are compared whole.
-    let statements = text.split(';').filter_map(|statement| {
-        let start = statement.rfind("use ")?;
-        let line_start = statement[..start].rfind('\n').map_or(0, |newline| newline + 1);
-        statement[line_start..start]
-            .trim()
-            .trim_start_matches("pub(crate)")
-            .trim()
-            .is_empty()
-            .then(|| &statement[start + 4..])
-    });
+    let code: String = text.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n");
     let mut wrong = Vec::new();
-    for path in statements.map(|path| path.split_whitespace().collect::<String>()) {
-        for (other, name) in LINE.iter().enumerate() {
-            let named = [format!("super::{name}::"), format!("super::{{{name}::"), format!("crate::stage::{name}::")]
-                .iter()
-                .any(|prefix| path.starts_with(prefix.as_str()));
-            if named && other > stage {
-                wrong.push(format!("{} looks right: use {path}", LINE[stage]));
-            }
+    for (other, name) in LINE.iter().enumerate().filter(|(other, _)| *other > stage) {
+        if names_module(&code, name) {
+            wrong.push(format!("{} looks right, at {}", LINE[stage], LINE[other]));
         }
-        for above in ABOVE {
-            if path.starts_with(&format!("crate::{above}")) {
-                wrong.push(format!("{} looks up: use {path}", LINE[stage]));
-            }
+    }
+    for above in ABOVE {
+        if names_module(&code, above) {
+            wrong.push(format!("{} looks up, at {above}", LINE[stage]));
         }
     }
     wrong
+}
+
+/// Whether a path goes through a module of this name.
+fn names_module(code: &str, name: &str) -> bool {
+    let path = format!("{name}::");
+    code.match_indices(&path).any(|(at, _)| {
+        let before = code[..at].chars().next_back();
+        !before.is_some_and(|c| c.is_alphanumeric() || c == '_')
+    })
 }
 
 #[test]
@@ -83,10 +84,19 @@ fn a_stage_looks_left_and_down_only() {
 #[test]
 fn the_rule_would_catch_a_stage_that_looks_right_or_up() {
     let permit = 2;
-    assert_eq!(wrong_looks(permit, "use super::inform::Informed;\nuse crate::call::Call;\n"), Vec::<String>::new());
-    assert_eq!(wrong_looks(permit, "use crate::call::Call;\nuse super::reserve::Reserved;\n").len(), 1);
-    assert_eq!(wrong_looks(permit, "use crate::stage::run::{\n    Dispatch,\n    Ran,\n};\n").len(), 1);
-    assert_eq!(wrong_looks(permit, "use crate::gate::Gate;\n").len(), 1);
+    for fine in ["use super::inform::Informed;\nuse crate::call::Call;\n", "// as in gate::Gate\nlet rerun::X = y;"] {
+        assert_eq!(wrong_looks(permit, fine), Vec::<String>::new());
+    }
+    for wrong in [
+        "use crate::call::Call;\nuse super::reserve::Reserved;\n",
+        "use super::{Halt, settle::Settled};",
+        "use crate::stage::run::{\n    Dispatch,\n    Ran,\n};\n",
+        "use crate::{call::Call, gate::Gate};",
+        "fn f() -> crate::wire::Dialect {}",
+        "use super::super::settle::Settle;",
+    ] {
+        assert_eq!(wrong_looks(permit, wrong).len(), 1, "{wrong}");
+    }
 }
 
 #[test]
@@ -100,9 +110,22 @@ fn only_the_policy_room_knows_cedar() {
 
 #[test]
 fn the_words_below_do_not_know_the_line() {
-    for name in ["call", "session", "json", "schema", "template", "approval", "clock", "trace", "refusal"] {
-        let text = fs::read_to_string(source().join(format!("{name}.rs"))).unwrap();
-        assert!(!text.contains("crate::stage") && !text.contains("crate::gate"), "{name}.rs looks up");
+    let rooms = [
+        "approval", "audit", "call", "caught", "clock", "contract", "facts", "fields", "json", "lanes", "ledger",
+        "policy", "recovery", "refusal", "reply", "result", "schema", "session", "template", "trace",
+    ];
+    for room in rooms {
+        let mut files = vec![source().join(format!("{room}.rs"))];
+        if source().join(room).is_dir() {
+            files.extend(rust_files(&source().join(room)));
+        }
+        for file in files {
+            let text = fs::read_to_string(&file).unwrap();
+            let code: String = text.lines().filter(|line| !line.trim_start().starts_with("//")).collect();
+            for above in ["stage", "gate"] {
+                assert!(!code.contains(&format!("crate::{above}")), "{} looks up, at {above}", file.display());
+            }
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod dropped;
 mod faults;
+mod interrupted;
 mod killed;
 mod race;
 mod shell;

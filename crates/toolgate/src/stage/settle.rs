@@ -36,8 +36,8 @@ pub(crate) struct Settled {
 
 /// What came of closing an entry.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Closed {
-    Closed,
+enum Close {
+    Durable,
     /// The entry was no longer this call's: its outcome is on the record, and the entry is unknown.
     TooLate,
     /// The store could not be written until the lease ended.
@@ -68,8 +68,8 @@ impl Settle {
         let mut recorded = false;
         if let Some(entry) = ran.reserved().entry() {
             let closed = self.close(entry, &answer, || outcome(admitted.trace(), &answer)).await;
-            recorded = closed != Closed::NotDurable;
-            if closed != Closed::Closed {
+            recorded = closed != Close::NotDurable;
+            if closed != Close::Durable {
                 // INVARIANT (withheld): what did not close its entry is not shown.
                 learned = learned.with("closed", false);
                 answer = Answer::Refused(Refusal::new(Code::OutcomeUnknown, Effect::Unknown));
@@ -81,7 +81,7 @@ impl Settle {
     }
 
     /// Closes the entry of a write; tries until its lease ends.
-    async fn close(&self, entry: &OpenEntry, answer: &Answer, outcome: impl Fn() -> Record) -> Closed {
+    async fn close(&self, entry: &OpenEntry, answer: &Answer, outcome: impl Fn() -> Record) -> Close {
         let verdict = match answer.effect() {
             Effect::None => Verdict::Failed,
             Effect::Unknown => Verdict::Unknown,
@@ -98,10 +98,10 @@ impl Settle {
                 verdict: verdict.clone(),
             };
             match self.store.close(closing, outcome(), self.clock.now()).await {
-                Ok(true) => return Closed::Closed,
-                Ok(false) => return Closed::TooLate,
+                Ok(true) => return Close::Durable,
+                Ok(false) => return Close::TooLate,
                 Err(_) if Instant::now() + PAUSE < entry.lease_ends => sleep(PAUSE).await,
-                Err(_) => return Closed::NotDurable,
+                Err(_) => return Close::NotDurable,
             }
         }
     }

@@ -4,5 +4,5 @@ use crate::stage::inform::Informed;
 use crate::stage::reserve::Reserve;
 
 async fn skipped(reserve: &Reserve, informed: Informed) {
-    let _ = reserve.enter(informed, None).await;
+    let _ = reserve.enter(informed, |_| unreachable!()).await;
 }
