@@ -2,6 +2,7 @@
 //! in this order. All waiting happens here.
 
 mod identity;
+mod standing;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,20 +14,19 @@ use tokio_util::sync::CancellationToken;
 use super::Stop;
 use super::admit::Admitted;
 use crate::approval::Approval;
-use crate::call::Ref;
 use crate::clock::Clock;
-use crate::contract::Repeat;
 use crate::facts::{Asker, Facts, Gathered};
 use crate::lanes::{Lanes, Place};
 use crate::ledger::{Entry, GrantKey, Question, Recall, Stamp, State, Store, StoreError};
 use crate::policy::Policies;
 use crate::recovery::{Reconciled, Recovery};
 use crate::refusal::{Code, Effect, Fix, Refusal, Retry};
-use crate::session::Principal;
 use crate::template::Scope;
 use crate::trace::Learned;
 
 pub(crate) use identity::Identity;
+pub(crate) use standing::Recalled;
+use standing::{Standing, standing};
 
 /// The second stage.
 pub(crate) struct Inform {
@@ -64,44 +64,6 @@ pub(crate) struct Action {
     pub(crate) stamp: Stamp,
     /// The place on the lane; what does not run takes none.
     _place: Option<Place>,
-}
-
-/// What the ledger knows of an action.
-#[derive(Clone, Debug)]
-pub(crate) enum Recalled {
-    /// Nothing: it never ran.
-    Fresh,
-    /// It ran and provably had no effect.
-    Reopen,
-    /// It happened, and the contract lets it happen again.
-    Anew,
-    /// It happened.
-    Replay(Past),
-    /// Its key stands for a call with other arguments.
-    Conflict,
-}
-
-/// An action that happened.
-#[derive(Clone, Debug)]
-pub(crate) struct Past {
-    /// The stored answer.
-    pub(crate) answer: String,
-    /// The attempt that first opened it.
-    pub(crate) first: Ref,
-    /// Whose it was.
-    pub(crate) principal: Principal,
-    /// INVARIANT (facts of its day): a replay is judged by the facts on which it was decided.
-    facts: Value,
-}
-
-/// Where an action stands in the ledger.
-enum Standing {
-    /// Nothing is in the way.
-    Clear(Recalled),
-    /// It, or another action of its lane, is running.
-    Busy(Box<Entry>),
-    /// What became of it, or of another action of its lane, is not known.
-    InDoubt(Box<Entry>),
 }
 
 /// Why a call gets no further.
@@ -284,46 +246,6 @@ impl Inform {
     }
 }
 
-/// Where a write stands, by what the store knows of it and its lane.
-fn standing(admitted: &Admitted, recall: &Recall) -> Standing {
-    let contract = &admitted.tool().contract;
-    let recalled = match &recall.entry {
-        None => Recalled::Fresh,
-        Some(entry) => match &entry.state {
-            State::Failed => Recalled::Reopen,
-            State::Open { .. } | State::Unknown { .. } | State::Done { .. }
-                if entry.action.args_digest != admitted.args_digest() =>
-            {
-                Recalled::Conflict
-            }
-            State::Open { .. } => return Standing::Busy(Box::new(entry.clone())),
-            State::Unknown { .. } => return Standing::InDoubt(Box::new(entry.clone())),
-            State::Done { answer, lane_version, .. } => {
-                let anew = match contract.once.repeat {
-                    Repeat::Never => false,
-                    Repeat::AfterOther => *lane_version != recall.own_lane_version,
-                    Repeat::Free => true,
-                };
-                let past = Past {
-                    answer: answer.clone(),
-                    first: entry.first.clone(),
-                    principal: entry.action.principal.clone(),
-                    facts: entry.action.facts.clone(),
-                };
-                if anew { Recalled::Anew } else { Recalled::Replay(past) }
-            }
-        },
-    };
-    match &recall.holder {
-        Some(holder) if recalled.will_run() => match &holder.state {
-            State::Unknown { .. } => Standing::InDoubt(Box::new(holder.clone())),
-            State::Open { .. } => Standing::Busy(Box::new(holder.clone())),
-            State::Done { .. } | State::Failed => Standing::Clear(recalled),
-        },
-        Some(_) | None => Standing::Clear(recalled),
-    }
-}
-
 fn resource_id(admitted: &Admitted) -> Option<String> {
     let resource = admitted.tool().contract.resource.as_ref()?;
     let scope = Scope {
@@ -336,26 +258,6 @@ fn resource_id(admitted: &Admitted) -> Option<String> {
     match resource.id.value(scope)? {
         Value::String(id) => Some(id),
         other => Some(other.to_string()),
-    }
-}
-
-impl Recalled {
-    /// Whether the action will run, if it is permitted.
-    pub(crate) fn will_run(&self) -> bool {
-        match self {
-            Self::Fresh | Self::Reopen | Self::Anew => true,
-            Self::Replay(_) | Self::Conflict => false,
-        }
-    }
-
-    fn name(&self) -> &'static str {
-        match self {
-            Self::Fresh => "fresh",
-            Self::Reopen => "reopen",
-            Self::Anew => "anew",
-            Self::Replay(_) => "replay",
-            Self::Conflict => "conflict",
-        }
     }
 }
 
