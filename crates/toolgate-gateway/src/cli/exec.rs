@@ -81,14 +81,13 @@ impl Exec {
             })
             .collect();
         let messages = self.from.encode(&answered);
-        let replies = answers.iter().filter_map(|answer| answer.as_ref().ok());
         if self.json {
-            let outcomes: Vec<Value> = replies.map(|reply| outcome(reply, self.trace)).collect();
+            let outcomes: Vec<Value> = answered.iter().map(|answer| outcome(answer, self.trace)).collect();
             output.json(&json!({ "messages": messages, "outcomes": outcomes }));
             return;
         }
         if self.trace {
-            for reply in replies {
+            for reply in answers.iter().flatten() {
                 output.note(&format!("{} {}", reply.call_id(), reply.tool()));
                 show_trace(reply.trace(), output);
             }
@@ -98,7 +97,13 @@ impl Exec {
 }
 
 /// One outcome: the reply, which call it answers, and the status that an HTTP door would give it.
-fn outcome(reply: &Reply, trace: bool) -> Value {
+fn outcome(answer: &Answered<'_>, trace: bool) -> Value {
+    let reply = match answer {
+        Answered::Reply(reply) => reply,
+        Answered::Fault { call_id, fault } => {
+            return json!({ "call_id": call_id, "status": 503, "fault": fault.to_string() });
+        }
+    };
     let status = reply.refusal().map_or(200, |refusal| refusal.code().row(refusal.effect()).status);
     let shown = Shown { dry_run: false, reply, trace: Some(reply.trace()).filter(|_| trace) };
     json!({ "call_id": reply.call_id(), "tool": reply.tool(), "status": status, "reply": shown })

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use toolgate::Reply;
-use toolgate::refusal::{Code, Effect};
+use toolgate::refusal::{AuditClass, Effect};
 
 /// How a command ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,11 +52,18 @@ impl Exit {
 
     /// How a call ended.
     pub(crate) fn of(reply: &Reply) -> Self {
-        match (reply.effect(), reply.code()) {
-            (Effect::Unknown, _) => Self::Unknown,
-            (Effect::None | Effect::Done, None) => Self::Ok,
-            (Effect::None | Effect::Done, Some(Code::ApprovalRequired)) => Self::Pending,
-            (Effect::None | Effect::Done, Some(_)) => Self::Refused,
+        if reply.effect() == Effect::Unknown {
+            return Self::Unknown;
+        }
+        let Some(refusal) = reply.refusal() else { return Self::Ok };
+        match refusal.code().row(refusal.effect()).class {
+            AuditClass::Held => Self::Pending,
+            AuditClass::Invalid
+            | AuditClass::Denied
+            | AuditClass::Conflict
+            | AuditClass::Limited
+            | AuditClass::Failed
+            | AuditClass::Unknown => Self::Refused,
         }
     }
 }

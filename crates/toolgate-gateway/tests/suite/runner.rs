@@ -45,15 +45,30 @@ fn take(step: &Step, door: &mut impl Door, saved: &mut Saved) -> Result<(), Wron
     }
 }
 
+/// An answer, and how long it took. Where it is too long it is asked for again, twice at most: a machine that was busy
+/// for a moment is not what is tested.
+fn in_time(limit: Option<Duration>, mut ask: impl FnMut() -> Answer) -> (Answer, Duration) {
+    const TRIES: usize = 3;
+    let mut tries = 0;
+    loop {
+        tries += 1;
+        let started = Instant::now();
+        let answer = ask();
+        let took = started.elapsed();
+        if tries == TRIES || limit.is_none_or(|limit| took < limit) {
+            return (answer, took);
+        }
+    }
+}
+
 fn call(step: &CallStep, door: &mut impl Door, saved: &mut Saved) -> Result<(), Wrong> {
     let mut call = step.call.clone();
     call.approval = call.approval.map(|named| resolved(&named, saved));
-    let started = Instant::now();
-    let answer = door.call(step.user.as_deref(), &call);
-    let took = started.elapsed();
+    let limit = step.within_ms.map(Duration::from_millis);
+    let (answer, took) = in_time(limit, || door.call(step.user.as_deref(), &call));
     let Answer { text, reply, trace, exit } = &answer;
     fits(&step.expect, reply, saved).map_err(|wrong| format!("{wrong}\n  in {text}"))?;
-    if let Some(limit) = step.within_ms.map(Duration::from_millis)
+    if let Some(limit) = limit
         && took >= limit
     {
         return Err(format!("it took {took:?}, and was to end within {limit:?}"));

@@ -26,7 +26,7 @@ const PAY: &str = "insert into payments (order_id, cents) values (:order_id, :ce
 
 const LATER: Duration = Duration::from_secs(10);
 /// What an end may cost beyond its deadline, on a machine that has other things to do.
-const GRACE: Duration = Duration::from_millis(300);
+const GRACE: Duration = Duration::from_millis(1500);
 
 struct Shop {
     folder: TempDir,

@@ -156,7 +156,7 @@ fn a_bomb_of_references_is_refused_before_it_is_used() {
         { "additionalProperties": { "$ref": "#/$defs/n" } },
     ] } } });
     assert!(fault(split).message.contains("10,000"));
-    assert!(start.elapsed() < Duration::from_secs(2), "{:?}", start.elapsed());
+    assert!(start.elapsed() < Duration::from_secs(10), "{:?}", start.elapsed());
 }
 
 #[test]
@@ -316,5 +316,5 @@ fn a_wide_and_deep_schema_of_the_real_world_passes_quickly() {
     let start = Instant::now();
     let schema = input(json!({ "properties": { "root": { "$ref": "#/$defs/r0" } }, "$defs": records }));
     assert!(schema.is_valid(&json!({ "root": { "next": { "list": [{ "f8_0": null }] } } })));
-    assert!(start.elapsed() < Duration::from_secs(2), "{:?}", start.elapsed());
+    assert!(start.elapsed() < Duration::from_secs(10), "{:?}", start.elapsed());
 }
