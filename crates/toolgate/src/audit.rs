@@ -6,16 +6,15 @@
 use std::fmt;
 
 use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use crate::call::Ref;
 use crate::clock::Millis;
-use crate::json::{self, Digest, Limits, canonical};
+use crate::json::{self, Digest, Limits, Part, canonical_object};
 use crate::ledger::{Store, StoreError};
 
 /// What a record tells of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// A write, or a read that uses an approval, is about to run; durable before it does.
     Intent,
@@ -42,10 +41,9 @@ pub(crate) enum Kind {
 /// One entry of the record, before it is chained.
 #[derive(Clone, Debug)]
 pub(crate) struct Record {
-    kind: Kind,
-    at: Millis,
     reference: Ref,
-    body: Map<String, Value>,
+    /// The canonical text of what is told.
+    body: String,
 }
 
 /// One entry of the record, as it stands in the chain.
@@ -57,7 +55,7 @@ pub struct Sealed {
     pub reference: String,
     /// The hash of the entry before it; of the first one, the hash of nothing.
     pub previous: Digest,
-    /// The hash of this entry: SHA-256 of the canonical `[seq, previous, body text]`.
+    /// The hash of this entry: SHA-256 of `seq` (8 bytes, the highest first), `previous` (32 bytes) and the body text.
     pub hash: Digest,
     /// The canonical JSON text of what is told.
     pub body: String,
@@ -94,9 +92,35 @@ pub enum Flaw {
     Cut,
 }
 
+impl Kind {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Intent => "intent",
+            Self::Outcome => "outcome",
+            Self::Read => "read",
+            Self::Refusal => "refusal",
+            Self::Replay => "replay",
+            Self::DryRun => "dry_run",
+            Self::Proposal => "proposal",
+            Self::Decision => "decision",
+            Self::Lost => "lost",
+            Self::Reconciled => "reconciled",
+        }
+    }
+}
+
 impl Record {
     pub(crate) fn new(kind: Kind, at: Millis, reference: Ref, body: Map<String, Value>) -> Self {
-        Self { kind, at, reference, body }
+        let members = body.iter().map(|(name, value)| (name.as_str(), Part::Value(value)));
+        Self::of(kind, at, &reference, members.collect())
+    }
+
+    /// The record that tells `members`, written at once.
+    pub(crate) fn of<'a>(kind: Kind, at: Millis, reference: &'a Ref, mut members: Vec<(&'a str, Part<'a>)>) -> Self {
+        members.push(("kind", Part::Text(kind.as_str())));
+        members.push(("at", Part::Count(at.0)));
+        members.push(("ref", Part::Text(reference.as_str())));
+        Self { reference: reference.clone(), body: canonical_object(members) }
     }
 
     pub(crate) fn reference(&self) -> &Ref {
@@ -104,15 +128,10 @@ impl Record {
     }
 
     /// Chains the record after `head`.
-    pub(crate) fn seal(self, head: Head) -> Sealed {
-        let mut body = self.body;
-        body.insert("kind".into(), json!(self.kind));
-        body.insert("at".into(), json!(self.at));
-        body.insert("ref".into(), json!(self.reference));
-        let body = canonical(&Value::Object(body));
+    pub(crate) fn seal(&self, head: Head) -> Sealed {
         let seq = head.seq + 1;
-        let hash = link(seq, head.hash, &body);
-        Sealed { seq, reference: self.reference.to_string(), previous: head.hash, hash, body }
+        let hash = link(seq, head.hash, &self.body);
+        Sealed { seq, reference: self.reference.to_string(), previous: head.hash, hash, body: self.body.clone() }
     }
 }
 
@@ -204,12 +223,15 @@ impl Store {
 }
 
 fn link(seq: u64, previous: Digest, body: &str) -> Digest {
-    Digest::of(canonical(&json!([seq, previous.to_string(), body])).as_bytes())
+    // The first two have a fixed length, so no two entries run into the same bytes.
+    Digest::of_all(&[&seq.to_be_bytes(), previous.as_bytes(), body.as_bytes()])
 }
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic")]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn chain(length: u64) -> Vec<Sealed> {

@@ -18,6 +18,7 @@ use serde_json::{Map, Value};
 use reader::Reader;
 
 pub use canonical::canonical;
+pub(crate) use canonical::{Part, canonical_object};
 pub use digest::{Digest, NotADigest};
 pub use flaw::{Flaw, FlawCode};
 

@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use tokio::time::Instant;
+
+use crate::json::Part;
 
 /// The evidence of one attempt.
 #[derive(Debug, Serialize)]
@@ -43,6 +45,16 @@ impl Trace {
         self.since = now;
     }
 
+    /// The stages as they stand in a record.
+    pub(crate) fn part(&self) -> Part<'_> {
+        fn part(note: &Note) -> Part<'_> {
+            let own = [("stage", Part::Text(note.stage)), ("micros", Part::Count(note.micros))];
+            let learned = note.learned.0.iter().map(|(name, value)| (*name, Part::Value(value)));
+            Part::Members(own.into_iter().chain(learned).collect())
+        }
+        Part::Items(self.stages.iter().map(part).collect())
+    }
+
     /// What each stage learned, in running order.
     pub fn stages(&self) -> &[Note] {
         &self.stages
@@ -67,8 +79,7 @@ impl Learned {
 
 impl Serialize for Learned {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let map: Map<String, Value> = self.0.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
-        map.serialize(serializer)
+        serializer.collect_map(self.0.iter().map(|(name, value)| (*name, value)))
     }
 }
 

@@ -90,7 +90,7 @@ impl Backend for Function {
 
 /// The schema and the type come from one place, so a mismatch is a fault of the type's own `Deserialize`.
 fn decode<A: DeserializeOwned>(arguments: &Map<String, Value>) -> Result<A, ToolError> {
-    serde_json::from_value(Value::Object(arguments.clone()))
+    A::deserialize(arguments)
         .map_err(|error| ToolError::refused("decode", format!("the arguments do not fit the Rust type: {error}")))
 }
 

@@ -97,9 +97,10 @@ async fn append(store: &Store, records: Vec<Record>) -> Result<(), StoreError> {
     if records.is_empty() {
         return Ok(());
     }
+    let records: Arc<[Record]> = records.into();
     let mut tries = 0;
     loop {
-        match store.append(records.clone()).await {
+        match store.append(Arc::clone(&records)).await {
             Err(_) if tries < TRIES => {
                 tries += 1;
                 tokio::time::sleep(PAUSE).await;

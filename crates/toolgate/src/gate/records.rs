@@ -9,7 +9,7 @@ use crate::approval::{Approval, Decision, NotDecided};
 use crate::audit::{Kind, Record};
 use crate::call::{Call, Ref};
 use crate::clock::Millis;
-use crate::json::Digest;
+use crate::json::{Digest, Part};
 use crate::ledger::{Entry, Finding};
 use crate::refusal::{Code, Effect, Refusal};
 use crate::reply::{Answer, Outcome, Reply};
@@ -55,7 +55,7 @@ impl Heading {
     pub(super) fn intent(&self, permitted: &Permitted, now: Millis) -> Record {
         let informed = permitted.informed();
         self.in_flight.store(informed.action().is_some(), Ordering::SeqCst);
-        self.record(Kind::Intent, informed.admitted().trace(), Map::new(), now)
+        self.record(Kind::Intent, informed.admitted().trace(), Vec::new(), now)
     }
 
     /// The reply where the call ended without an answer, by a panic within the gate or the end of its runtime, after
@@ -78,7 +78,7 @@ impl Heading {
     }
 
     pub(super) fn replayed(&self, first: &Ref, trace: &Trace, now: Millis) -> Record {
-        self.record(Kind::Replay, trace, Map::from_iter([("first_ref".to_owned(), json!(first))]), now)
+        self.record(Kind::Replay, trace, vec![("first_ref", Part::from(first.as_str()))], now)
     }
 
     pub(super) fn dry_run(&self, answer: &Answer, trace: &Trace, now: Millis) -> Record {
@@ -97,10 +97,24 @@ impl Heading {
         })
     }
 
-    fn record(&self, kind: Kind, trace: &Trace, told: Map<String, Value>, now: Millis) -> Record {
-        let mut body = self.body(trace);
-        body.extend(told);
-        Record::new(kind, now, self.reference.clone(), body)
+    fn record<'a>(&'a self, kind: Kind, trace: &'a Trace, told: Vec<(&'a str, Part<'a>)>, now: Millis) -> Record {
+        let principal = self.session.principal();
+        let mut members = told;
+        members.extend([
+            ("tool", Part::from(bounded(&self.tool))),
+            ("call_id", Part::from(bounded(&self.call_id))),
+            ("tenant", Part::from(self.session.tenant())),
+            (
+                "principal",
+                Part::Members(vec![
+                    ("issuer", Part::from(principal.issuer.as_str())),
+                    ("subject", Part::from(principal.subject.as_str())),
+                ]),
+            ),
+            ("run", Part::from(self.session.run())),
+            ("stages", trace.part()),
+        ]);
+        Record::of(kind, now, &self.reference, members)
     }
 
     fn body(&self, trace: &Trace) -> Map<String, Value> {
@@ -196,35 +210,35 @@ fn about(entry: &Entry) -> Map<String, Value> {
     }))
 }
 
-fn ended(answer: &Answer) -> Map<String, Value> {
+fn ended(answer: &Answer) -> Vec<(&'static str, Part<'_>)> {
     match answer {
         Answer::Result(outcome) => {
             let text = outcome.result.get();
-            into_map(json!({
-                "effect": outcome.effect,
-                "result_bytes": text.len(),
-                "result_digest": Digest::of(text.as_bytes()),
-                "truncated": !outcome.truncated.is_empty(),
-            }))
+            vec![
+                ("effect", Part::from(outcome.effect.as_str())),
+                ("result_bytes", Part::Count(u64::try_from(text.len()).unwrap_or(u64::MAX))),
+                ("result_digest", Part::Own(Digest::of(text.as_bytes()).hex().into())),
+                ("truncated", Part::Flag(!outcome.truncated.is_empty())),
+            ]
         }
         Answer::Refused(refusal) => refused(refusal),
     }
 }
 
-fn refused(refusal: &Refusal) -> Map<String, Value> {
+fn refused(refusal: &Refusal) -> Vec<(&'static str, Part<'_>)> {
     let row = refusal.code().row(refusal.effect());
-    let mut body = into_map(json!({
-        "code": refusal.code(),
-        "effect": refusal.effect(),
-        "class": row.class,
-    }));
+    let mut told = vec![
+        ("code", Part::from(refusal.code().as_str())),
+        ("effect", Part::from(refusal.effect().as_str())),
+        ("class", Part::Own(json!(row.class))),
+    ];
     if !refusal.problem_list().is_empty() {
-        body.insert("problems".into(), json!(refusal.problem_list()));
+        told.push(("problems", Part::Own(json!(refusal.problem_list()))));
     }
     if let Some(rule) = refusal.rule_id() {
-        body.insert("rule".into(), json!(rule));
+        told.push(("rule", Part::from(rule)));
     }
-    body
+    told
 }
 
 fn into_map(value: Value) -> Map<String, Value> {
@@ -235,7 +249,7 @@ fn into_map(value: Value) -> Map<String, Value> {
 }
 
 /// What a model wrote is kept, but not without bound.
-fn bounded(text: &str) -> String {
+fn bounded(text: &str) -> &str {
     const BOUND: usize = 256;
-    text.chars().take(BOUND).collect()
+    text.char_indices().nth(BOUND).and_then(|(end, _)| text.get(..end)).unwrap_or(text)
 }

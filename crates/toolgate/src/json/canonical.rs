@@ -17,6 +17,31 @@ pub fn canonical(value: &Value) -> String {
     writer.out
 }
 
+/// Something that has a canonical form without being a [`Value`].
+#[derive(Debug)]
+pub(crate) enum Part<'a> {
+    Value(&'a Value),
+    Text(&'a str),
+    Count(u64),
+    Flag(bool),
+    Own(Value),
+    Items(Vec<Part<'a>>),
+    Members(Vec<(&'a str, Part<'a>)>),
+}
+
+impl<'a> From<&'a str> for Part<'a> {
+    fn from(text: &'a str) -> Self {
+        Self::Text(text)
+    }
+}
+
+/// The canonical form of an object of these members. A name must not come twice.
+pub(crate) fn canonical_object(members: Vec<(&str, Part<'_>)>) -> String {
+    let mut writer = Writer { out: String::with_capacity(2048), sorted: Vec::new() };
+    writer.part(Part::Members(members));
+    writer.out
+}
+
 struct Writer<'a> {
     out: String,
     /// Members of the objects being written, the innermost last: one memory for all of them.
@@ -33,6 +58,41 @@ impl<'a> Writer<'a> {
             Value::String(text) => self.string(text),
             Value::Array(items) => self.array(items),
             Value::Object(members) => self.object(members),
+        }
+    }
+
+    fn part(&mut self, part: Part<'a>) {
+        match part {
+            Part::Value(value) => self.value(value),
+            Part::Text(text) => self.string(text),
+            Part::Count(count) => {
+                let _ = write!(self.out, "{count}");
+            }
+            Part::Flag(flag) => self.out.push_str(if flag { "true" } else { "false" }),
+            Part::Own(value) => self.out.push_str(&canonical(&value)),
+            Part::Items(items) => {
+                self.out.push('[');
+                for (index, item) in items.into_iter().enumerate() {
+                    if index > 0 {
+                        self.out.push(',');
+                    }
+                    self.part(item);
+                }
+                self.out.push(']');
+            }
+            Part::Members(mut members) => {
+                sort(&mut members);
+                self.out.push('{');
+                for (index, (name, part)) in members.into_iter().enumerate() {
+                    if index > 0 {
+                        self.out.push(',');
+                    }
+                    self.string(name);
+                    self.out.push(':');
+                    self.part(part);
+                }
+                self.out.push('}');
+            }
         }
     }
 
@@ -109,9 +169,9 @@ impl<'a> Writer<'a> {
 }
 
 /// By UTF-16 code units, an order that differs from that of bytes only beyond ASCII.
-fn sort(members: &mut [(&str, &Value)]) {
+fn sort<T>(members: &mut [(&str, T)]) {
     if members.iter().all(|(name, _)| name.is_ascii()) {
-        members.sort_unstable_by_key(|(name, _)| *name);
+        members.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
     } else {
         members.sort_unstable_by(|(a, _), (b, _)| a.encode_utf16().cmp(b.encode_utf16()));
     }

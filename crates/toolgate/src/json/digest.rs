@@ -29,6 +29,21 @@ impl Digest {
         &self.0
     }
 
+    /// The 64 hexadecimal digits.
+    #[must_use]
+    pub fn hex(&self) -> String {
+        HEXLOWER.encode(&self.0)
+    }
+
+    /// The digest of several pieces of bytes, one after the other.
+    pub(crate) fn of_all(pieces: &[&[u8]]) -> Self {
+        let mut hasher = Sha256::new();
+        for piece in pieces {
+            hasher.update(piece);
+        }
+        Self(hasher.finalize().into())
+    }
+
     /// Base 32 of RFC 4648 in lower case, without padding: 52 characters that any header or path takes.
     #[must_use]
     pub fn base32(&self) -> String {

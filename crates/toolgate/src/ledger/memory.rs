@@ -160,8 +160,8 @@ impl Rows for Tables {
         Ok(self.records.last().map_or_else(Head::empty, |last| Head { seq: last.seq, hash: last.hash }))
     }
 
-    fn push_record(&mut self, record: &Sealed) -> Stored<()> {
-        self.records.push(record.clone());
+    fn push_record(&mut self, record: Sealed) -> Stored<()> {
+        self.records.push(record);
         Ok(())
     }
 

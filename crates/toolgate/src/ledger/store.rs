@@ -229,8 +229,9 @@ impl Store {
     }
 
     /// Chains records, in order.
-    pub(crate) fn append(&self, records: Vec<Record>) -> Pending<'_, ()> {
-        self.write(move |rows| records.into_iter().try_for_each(|record| transact::append(rows, record)))
+    pub(crate) fn append(&self, records: impl Into<Arc<[Record]>>) -> Pending<'_, ()> {
+        let records = records.into();
+        self.write(move |rows| records.iter().try_for_each(|record| transact::append(rows, record)))
     }
 
     /// Records after `seq`, in order, at most `limit`.

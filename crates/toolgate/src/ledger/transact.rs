@@ -50,7 +50,7 @@ pub(super) trait Rows {
     fn count_pending(&self, tenant: &str, principal: &str, now: Millis) -> Stored<usize>;
 
     fn head(&self) -> Stored<Head>;
-    fn push_record(&mut self, record: &Sealed) -> Stored<()>;
+    fn push_record(&mut self, record: Sealed) -> Stored<()>;
     fn records(&self, after: u64, limit: usize) -> Stored<Vec<Sealed>>;
     fn records_of(&self, reference: &str) -> Stored<Vec<Sealed>>;
 }
@@ -144,7 +144,7 @@ pub(super) fn open(rows: &mut dyn Rows, opening: Opening, now: Millis) -> Stored
             (entry.attempt, entry.first)
         }
     };
-    append(rows, intent)?;
+    append(rows, &intent)?;
     Ok(Opened::Open { attempt, first })
 }
 
@@ -183,7 +183,7 @@ pub(super) fn close(rows: &mut dyn Rows, closing: Closing, outcome: Record, now:
         }
         Err(_) => false,
     };
-    append(rows, outcome)?;
+    append(rows, &outcome)?;
     Ok(closed)
 }
 
@@ -216,7 +216,7 @@ pub(super) fn sweep(
         }
         if let Ok((entry, consequences)) = step(entry.key, Some(&entry), Command::Lose { owner_dead, now }) {
             apply(rows, &entry, &consequences, None)?;
-            append(rows, record(&entry))?;
+            append(rows, &record(&entry))?;
             lost += 1;
         }
     }
@@ -251,7 +251,7 @@ pub(super) fn resolve(
     let command = Command::Resolve { token, finding, lane_version, now };
     let Ok((entry, consequences)) = step(key, entry.as_ref(), command) else { return Ok(false) };
     apply(rows, &entry, &consequences, None)?;
-    append(rows, record)?;
+    append(rows, &record)?;
     Ok(true)
 }
 
@@ -275,7 +275,7 @@ pub(super) fn propose(
             approval
         }
     };
-    append(rows, record(&approval))?;
+    append(rows, &record(&approval))?;
     Ok(Proposed::Pending(approval))
 }
 
@@ -298,7 +298,7 @@ pub(super) fn decide(
         return Ok(Err(reason));
     }
     rows.put_approval(&approval)?;
-    append(rows, record(&approval))?;
+    append(rows, &record(&approval))?;
     Ok(Ok(approval))
 }
 
@@ -346,9 +346,9 @@ fn return_grant(rows: &mut dyn Rows, entry: &Entry) -> Stored<()> {
     }
 }
 
-pub(super) fn append(rows: &mut dyn Rows, record: Record) -> Stored<()> {
+pub(super) fn append(rows: &mut dyn Rows, record: &Record) -> Stored<()> {
     let sealed = record.seal(rows.head()?);
-    rows.push_record(&sealed)
+    rows.push_record(sealed)
 }
 
 impl GrantKey {

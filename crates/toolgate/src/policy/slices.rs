@@ -1,5 +1,6 @@
 //! The policies of one action, and what can be known of them before any call.
 
+use std::collections::HashSet;
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -27,7 +28,7 @@ pub(super) struct Kinds {
 #[derive(Debug)]
 pub(super) struct Slice {
     pub(super) action: EntityUid,
-    /// The action in its groups, to which each call adds its own entities.
+    /// The action in its groups, and the tool where it is the resource; each call adds its own entities.
     pub(super) entities: Entities,
     pub(super) resource: Resource,
     /// What the policies of the slice read of the context.
@@ -110,8 +111,12 @@ impl Slice {
             }
             heads
         };
+        let mut fixed = vec![Entity::new_no_attrs(action.clone(), groups)];
+        if let Resource::Tool(tool) = &resource {
+            fixed.push(Entity::new_no_attrs(tool.clone(), HashSet::new()));
+        }
         Some(Self {
-            entities: Entities::from_entities([Entity::new_no_attrs(action.clone(), groups)], None).ok()?,
+            entities: Entities::from_entities(fixed, None).ok()?,
             action,
             context: tool.context.pruned(&reads),
             policies: set(false)?,

@@ -44,16 +44,18 @@ impl<'a> Case<'a> {
         let session = ask.session;
         let tenant = entity(&kinds.tenant, session.tenant());
         let principal = entity(&kinds.user, &session.principal().canonical());
-        let (resource, owners) = match (&slice.resource, ask.resource) {
-            (Resource::Tool(tool), _) => (tool.clone(), HashSet::new()),
-            (Resource::Of(kind), Some(id)) => (entity(kind, id), HashSet::from([tenant.clone()])),
+        let (resource, owned) = match (&slice.resource, ask.resource) {
+            (Resource::Tool(tool), _) => (tool.clone(), None),
+            (Resource::Of(kind), Some(id)) => {
+                let resource = entity(kind, id);
+                let owned = Entity::new_no_attrs(resource.clone(), HashSet::from([tenant.clone()]));
+                (resource, Some(owned))
+            }
             (Resource::Of(_), None) => return Err(Unfit::at("resource").into()),
         };
         let roles = session.roles().iter().map(|role| entity(&kinds.role, role));
-        let own = [
-            Entity::new_no_attrs(principal.clone(), roles.chain([tenant]).collect()),
-            Entity::new_no_attrs(resource.clone(), owners),
-        ];
+        let asking = Entity::new_no_attrs(principal.clone(), roles.chain([tenant]).collect());
+        let own = std::iter::once(asking).chain(owned);
         let entities = slice.entities.clone().add_entities(own, None).map_err(|_| Unfit::at("entities"))?;
         Ok(Self { slice, authorizer, ask, principal, resource, entities })
     }

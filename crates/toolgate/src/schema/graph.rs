@@ -86,6 +86,11 @@ impl Graph {
         self.nodes.get_mut(id.0)
     }
 
+    /// Whether any schema marks its value as secret or personal.
+    pub(super) fn has_marks(&self) -> bool {
+        self.nodes.iter().any(|node| node.secret || node.personal)
+    }
+
     pub(super) fn each<'a>(&'a self, ids: &'a [NodeId]) -> impl Iterator<Item = &'a Node> {
         ids.iter().filter_map(|id| self.node(*id))
     }

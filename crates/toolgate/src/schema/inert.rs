@@ -7,9 +7,13 @@ use super::graph::escaped;
 /// Makes invisible and controlling characters of every string and member name harmless: each is shown as an escape
 /// such as `\u{202E}`. Line breaks, tabs, emoji and text that runs from right to left stay as they are.
 pub fn inert(value: Value) -> Value {
+    if has(&value, acts) { made_inert(value) } else { value }
+}
+
+fn made_inert(value: Value) -> Value {
     match value {
         Value::String(text) if text.chars().any(acts) => Value::String(shown(&text)),
-        Value::Array(items) => Value::Array(items.into_iter().map(inert).collect()),
+        Value::Array(items) => Value::Array(items.into_iter().map(made_inert).collect()),
         Value::Object(members) => {
             let mut out = Map::new();
             for (name, value) in members {
@@ -18,7 +22,7 @@ pub fn inert(value: Value) -> Value {
                 while out.contains_key(&name) {
                     name.push('_');
                 }
-                out.insert(name, inert(value));
+                out.insert(name, made_inert(value));
             }
             Value::Object(out)
         }
@@ -61,6 +65,17 @@ fn acts(c: char) -> bool {
         // Interlinear annotation, tags.
         '\u{FFF9}'..='\u{FFFB}' | '\u{E0000}'..='\u{E007F}' => true,
         c => c.is_control(),
+    }
+}
+
+/// Whether any string or member name holds one of these characters; none of them is printable ASCII.
+fn has(value: &Value, which: fn(char) -> bool) -> bool {
+    let held = |text: &str| text.bytes().any(|b| !(0x20..0x7F).contains(&b)) && text.chars().any(which);
+    match value {
+        Value::String(text) => held(text),
+        Value::Array(items) => items.iter().any(|item| has(item, which)),
+        Value::Object(members) => members.iter().any(|(name, value)| held(name) || has(value, which)),
+        _ => false,
     }
 }
 

@@ -32,7 +32,7 @@ impl Schema {
 
     /// The value for logs and records: what `"x-secret": true` or `"x-personal": true` marks is replaced.
     pub fn masked(&self, value: &Value) -> Value {
-        self.mask(value, &[Graph::ROOT])
+        if self.graph.has_marks() { self.mask(value, &[Graph::ROOT]) } else { value.clone() }
     }
 
     fn keep(&self, value: Value, entries: &[NodeId]) -> Value {
@@ -41,16 +41,14 @@ impl Schema {
         }
         let spread = self.graph.spread(entries);
         match value {
-            Value::Object(members) => {
-                let drops = self.drops_undeclared(&spread);
-                let kept = members.into_iter().filter_map(|(name, value)| {
-                    if drops && self.graph.of_named_member(&spread, &name).is_empty() {
-                        return None;
-                    }
-                    let value = self.keep(value, &self.graph.of_member(&spread, &name));
-                    Some((name, value))
-                });
-                Value::Object(kept.collect())
+            Value::Object(mut members) => {
+                if self.drops_undeclared(&spread) {
+                    members.retain(|name, _| !self.graph.of_named_member(&spread, name).is_empty());
+                }
+                for (name, value) in members.iter_mut().filter(|(_, value)| value.is_object() || value.is_array()) {
+                    *value = self.keep(value.take(), &self.graph.of_member(&spread, name));
+                }
+                Value::Object(members)
             }
             Value::Array(items) => {
                 let items = items.into_iter().enumerate();

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::Stop;
 use crate::call::{Call, OperationId, Ref};
-use crate::contract::{Registered, Registry};
+use crate::contract::{Contract, Registered, Registry};
 use crate::fields::nearest;
 use crate::json::{self, Digest, Flaw, Limits, canonical};
 use crate::policy::Policies;
@@ -65,16 +65,17 @@ impl Admit {
                 return Err(Stop::refused(*refusal, trace));
             }
         };
-        trace.note("admit", checked.learned());
-        let deadline = started + checked.tool.contract.deadline;
+        let Checked { tool, arguments, masked, args_digest, call_digest } = checked;
+        trace.note("admit", learned(&tool.contract, args_digest, call_digest, masked));
+        let deadline = started + tool.contract.deadline;
         let patience = call.patience.map_or(deadline, |patience| deadline.min(started + patience));
         Ok(Admitted {
-            tool: checked.tool,
+            tool,
             session,
             reference,
-            arguments: Arc::new(checked.arguments),
-            args_digest: checked.args_digest,
-            call_digest: checked.call_digest,
+            arguments: Arc::new(arguments),
+            args_digest,
+            call_digest,
             operation: call.operation,
             named_approval: call.approval,
             deadline,
@@ -96,10 +97,10 @@ impl Admit {
         if !problems.list.is_empty() {
             return Err(not_fitting(&tool, problems));
         }
-        let effective = canonical(&arguments);
-        let args_digest = Digest::of(format!("[{},{effective}]", canonical(&json!(contract.name))).as_bytes());
-        let pair = json!([args_digest.to_string(), contract.digest.to_string()]);
-        let call_digest = Digest::of(canonical(&pair).as_bytes());
+        let (name, effective) = (canonical(&json!(contract.name)), canonical(&arguments));
+        let args_digest = Digest::of_all(&[b"[", name.as_bytes(), b",", effective.as_bytes(), b"]"]);
+        let (args, own) = (args_digest.hex(), contract.digest.hex());
+        let call_digest = Digest::of_all(&[b"[\"", args.as_bytes(), b"\",\"", own.as_bytes(), b"\"]"]);
         let masked = contract.input.masked(&arguments);
         // `read_arguments` gives an object; the match only takes it out of the value again.
         let Value::Object(arguments) = arguments else { return Err(Box::new(Refusal::before(Code::InvalidJson))) };
@@ -123,14 +124,12 @@ impl Admit {
     }
 }
 
-impl Checked {
-    fn learned(&self) -> Learned {
-        Learned::new()
-            .with("contract", self.tool.contract.digest.to_string())
-            .with("args_digest", self.args_digest.to_string())
-            .with("call_digest", self.call_digest.to_string())
-            .with("arguments", self.masked.clone())
-    }
+fn learned(contract: &Contract, args_digest: Digest, call_digest: Digest, masked: Value) -> Learned {
+    Learned::new()
+        .with("contract", contract.digest.hex())
+        .with("args_digest", args_digest.hex())
+        .with("call_digest", call_digest.hex())
+        .with("arguments", masked)
 }
 
 fn not_json(tool: &Registered, flaw: &Flaw) -> Box<Refusal> {

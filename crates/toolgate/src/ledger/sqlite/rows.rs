@@ -157,7 +157,7 @@ impl Rows for Tables<'_> {
         Ok(Head { seq: natural(seq)?, hash: Digest::from(hash) })
     }
 
-    fn push_record(&mut self, record: &Sealed) -> Stored<()> {
+    fn push_record(&mut self, record: Sealed) -> Stored<()> {
         self.run(
             "INSERT INTO records (seq, ref, previous, hash, body) VALUES (?1, ?2, ?3, ?4, ?5)",
             params![

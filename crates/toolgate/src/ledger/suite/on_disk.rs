@@ -203,7 +203,7 @@ async fn a_failing_transaction_among_many_leaves_the_others() {
         answers.push(ledger.write(move |rows| {
             let body = serde_json::Map::from_iter([("n".to_owned(), n.into())]);
             let record = Record::new(Kind::Read, NOW, Ref::fresh(), body);
-            rows.push_record(&record.seal(rows.head()?))?;
+            rows.push_record(record.seal(rows.head()?))?;
             match n {
                 7 => Err(StoreError::Broken("seven".into())),
                 11 => panic!("eleven"),
@@ -230,7 +230,7 @@ async fn too_much_waiting_work_is_turned_away_and_what_waits_is_done() {
     let push = || {
         ledger.write(|rows| {
             let sealed = record(Kind::Read).seal(rows.head()?);
-            rows.push_record(&sealed)
+            rows.push_record(sealed)
         })
     };
     let answers: Vec<_> = (0..1100).map(|_| push()).collect();
