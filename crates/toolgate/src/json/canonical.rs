@@ -171,7 +171,7 @@ impl<'a> Writer<'a> {
 /// By UTF-16 code units, an order that differs from that of bytes only beyond ASCII.
 fn sort<T>(members: &mut [(&str, T)]) {
     if members.iter().all(|(name, _)| name.is_ascii()) {
-        members.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
+        members.sort_unstable_by_key(|(name, _)| *name);
     } else {
         members.sort_unstable_by(|(a, _), (b, _)| a.encode_utf16().cmp(b.encode_utf16()));
     }
