@@ -39,6 +39,8 @@ impl<'a> From<&'a str> for Part<'a> {
 pub(crate) fn canonical_object(members: Vec<(&str, Part<'_>)>) -> String {
     let mut writer = Writer { out: String::with_capacity(2048), sorted: Vec::new() };
     writer.part(Part::Members(members));
+    // A store may keep the text for long, and most texts are shorter than what was set aside.
+    writer.out.shrink_to_fit();
     writer.out
 }
 
