@@ -167,6 +167,16 @@ async fn reconciling_asked_as_whoever_came_by_instead_of_whoever_opened_the_acti
 }
 
 #[tokio::test]
+async fn the_key_to_look_for_in_the_backend_was_on_no_record() {
+    let (payments, finder) = (Told::runs(unknown), Told::looks(|| Found::Absent));
+    let gate = gate([pay(json!({}), &payments), find(100, &finder)], &clock());
+    let reply = call(&gate, &person("alice"), "pay", json!({"account": "a", "cents": 5})).await;
+    let records = gate.store().history(reply.reference().as_str()).await.unwrap();
+    let sent = payments.keys.lock().unwrap()[0].clone();
+    assert!(records.iter().any(|record| record.body.contains(&sent)), "{records:?}");
+}
+
+#[tokio::test]
 async fn a_backend_that_panicked_before_its_future_left_the_entry_open() {
     let (payments, finder) = (Told::runs(|_| panic!("at once")), Told::looks(|| Found::Absent));
     let gate = gate([pay(json!({}), &payments), find(100, &finder)], &clock());

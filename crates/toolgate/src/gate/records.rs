@@ -205,6 +205,7 @@ fn about(entry: &Entry) -> Map<String, Value> {
         "tenant": entry.action.tenant,
         "principal": entry.action.principal,
         "attempt": entry.attempt,
+        "idempotency_key": entry.downstream_key(),
         "args_digest": entry.action.args_digest,
         "effect": "unknown",
     }))

@@ -113,3 +113,25 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_clock_that_jumped_does_not_make_the_absence_of_a_living_owners_action_proof_at_once() {
+    let key = EntryKey::of(&json!(["action"]));
+    let open = Command::Open {
+        owner: Owner("o".into()),
+        lease_end: Millis(10),
+        reference: Ref::fresh(),
+        action: action(true),
+        anew: false,
+    };
+    let (entry, _) = step(key, None, open).unwrap();
+    let lease_end_after = |owner_dead| {
+        let lose = Command::Lose { owner_dead, now: Millis(5000) };
+        match step(key, Some(&entry), lose).unwrap().0.state {
+            State::Unknown { lease_end, .. } => lease_end,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(lease_end_after(false), Millis(5000));
+    assert_eq!(lease_end_after(true), Millis(10));
+}

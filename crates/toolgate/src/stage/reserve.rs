@@ -89,7 +89,10 @@ impl Reserve {
         let key = permitted.informed().action().map(|action| action.identity.key);
         match self.store.open(opening, now).await {
             Ok(Opened::Open { attempt, first }) => {
-                let learned = Learned::new().with("attempt", attempt).with("first_ref", first.as_str());
+                let mut learned = Learned::new().with("attempt", attempt).with("first_ref", first.as_str());
+                if let Some(key) = key {
+                    learned = learned.with("idempotency_key", downstream_key(key, &first));
+                }
                 permitted.note("reserve", learned);
                 let entry = key.map(|key| OpenEntry { key, attempt, first, lease_ends });
                 Ok(Reservation::Reserved(Box::new(Reserved { permitted, entry })))
