@@ -1,6 +1,7 @@
 //! Contracts: what the operator declares about a tool. Parsed once, with every problem at once, into types that the
 //! stages can trust.
 
+mod content;
 mod parse;
 mod registry;
 mod tool;
@@ -40,6 +41,8 @@ pub struct Contract {
     pub(crate) retry: Retry,
     pub(crate) errors: BTreeMap<String, MappedError>,
     pub(crate) backend: Value,
+    /// INVARIANT (blocks are checked): where it is set, `output` is the schema of content blocks.
+    pub(crate) content: bool,
     pub(crate) digest: Digest,
 }
 
@@ -171,6 +174,11 @@ impl Contract {
     /// What its backend is, as the contract says it.
     pub fn backend(&self) -> &Value {
         &self.backend
+    }
+
+    /// Whether its results are MCP's content blocks: those of an `mcp` backend whose tool declares no output schema.
+    pub fn yields_content(&self) -> bool {
+        self.content
     }
 
     pub(crate) fn is_write(&self) -> bool {

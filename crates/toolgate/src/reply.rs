@@ -40,13 +40,21 @@ pub(crate) struct Outcome {
     pub(crate) effect: Effect,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) truncated: Vec<Truncated>,
+    /// Whether the result is `{"content": [...]}` of MCP's content blocks.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) content: bool,
 }
 
 impl Outcome {
     /// The outcome that shows `value`; `None` where it has no JSON text.
     pub(crate) fn of(value: &Value, effect: Effect, truncated: Vec<Truncated>) -> Option<Self> {
         let result = RawValue::from_string(canonical(value)).ok()?;
-        Some(Self { result, effect, truncated })
+        Some(Self { result, effect, truncated, content: false })
+    }
+
+    /// The same outcome, whose result is MCP's content blocks.
+    pub(crate) fn as_content(self, content: bool) -> Self {
+        Self { content, ..self }
     }
 }
 
@@ -108,6 +116,24 @@ impl Reply {
             Answer::Result(outcome) => Some(outcome.result.get()),
             Answer::Refused(_) => None,
         }
+    }
+
+    pub(crate) fn raw_result(&self) -> Option<&RawValue> {
+        match &self.answer {
+            Answer::Result(outcome) => Some(&outcome.result),
+            Answer::Refused(_) => None,
+        }
+    }
+
+    /// Whether the result is `{"content": [...]}` of MCP's content blocks, from a tool without an output schema of its
+    /// own.
+    pub fn is_content(&self) -> bool {
+        matches!(&self.answer, Answer::Result(outcome) if outcome.content)
+    }
+
+    /// The name of the attempt whose stored reply this is.
+    pub fn first_reference(&self) -> Option<&Ref> {
+        self.first.as_ref()
     }
 
     /// What was left out of the result to keep its bound.

@@ -34,7 +34,9 @@ pub(crate) fn fit(contract: &Contract, value: Value, effect: Effect) -> Answer {
     };
     match bounded {
         Ok(bounded) => {
-            Outcome::of(&bounded.value, effect, bounded.truncated).map_or_else(|| withheld(effect), Answer::Result)
+            let outcome = Outcome::of(&bounded.value, effect, bounded.truncated);
+            let outcome = outcome.map(|outcome| outcome.as_content(contract.yields_content()));
+            outcome.map_or_else(|| withheld(effect), Answer::Result)
         }
         Err(_) => Answer::Refused(Refusal::new(Code::ResultTooLarge, effect)),
     }

@@ -11,6 +11,7 @@ mod anthropic;
 mod definitions;
 mod envelope;
 mod frame;
+pub mod mcp;
 mod names;
 mod openai_chat;
 
@@ -41,6 +42,8 @@ pub enum Dialect {
     OpenaiChat,
     /// Messages of Anthropic.
     Anthropic,
+    /// `tools/call` requests of the Model Context Protocol.
+    Mcp,
 }
 
 /// What a model proposed in one message.
@@ -48,7 +51,16 @@ pub enum Dialect {
 pub struct Turn {
     /// INVARIANT (cut off runs nothing): holds no whole call if the turn was cut off.
     calls: Vec<Proposed>,
+    asked: Asked,
     cut_off: bool,
+}
+
+/// To whom the answers of a turn go: its dialect, and the id of each call as the dialect writes it.
+#[derive(Debug)]
+pub struct Asked {
+    dialect: Dialect,
+    /// INVARIANT (one id a call): as many as the turn has calls, in its order.
+    ids: Vec<Value>,
 }
 
 /// One call of a message. Each is answered once, in the order of the message.
@@ -86,23 +98,16 @@ pub struct WireFault {
     pub hint: Cow<'static, str>,
 }
 
-/// What became of one call, for [`Dialect::encode`].
+/// What became of one call, with the id that its dialect gave it.
 #[derive(Clone, Copy, Debug)]
-pub enum Answered<'a> {
-    /// The gate answered.
-    Reply(&'a Reply),
-    /// The gate failed.
-    Fault {
-        /// The id that the model gave to the call.
-        call_id: &'a str,
-        /// How the gate failed.
-        fault: &'a Fault,
-    },
+struct Answered<'a> {
+    id: &'a Value,
+    outcome: Result<&'a Reply, &'a Fault>,
 }
 
 impl Dialect {
     /// All dialects, in the order of the documentation.
-    pub const ALL: [Self; 2] = [Self::OpenaiChat, Self::Anthropic];
+    pub const ALL: [Self; 3] = [Self::OpenaiChat, Self::Anthropic, Self::Mcp];
 
     /// The dialect with this name.
     pub fn parse(name: &str) -> Option<Self> {
@@ -114,6 +119,7 @@ impl Dialect {
         match self {
             Self::OpenaiChat => "openai-chat",
             Self::Anthropic => "anthropic",
+            Self::Mcp => "mcp",
         }
     }
 
@@ -125,17 +131,7 @@ impl Dialect {
         match self {
             Self::OpenaiChat => openai_chat::decode(&frame),
             Self::Anthropic => anthropic::decode(&frame),
-        }
-    }
-
-    /// The messages that answer a turn, in the order of `answers`.
-    ///
-    /// The content is the reply as JSON text, with the bytes of its result. A call without an id is answered with an
-    /// empty one: neither dialect can say it otherwise.
-    pub fn encode(self, answers: &[Answered<'_>]) -> Vec<Value> {
-        match self {
-            Self::OpenaiChat => openai_chat::encode(answers),
-            Self::Anthropic => anthropic::encode(answers),
+            Self::Mcp => mcp::decode(&frame),
         }
     }
 
@@ -144,6 +140,26 @@ impl Dialect {
         match self {
             Self::OpenaiChat => definitions::all(tools, openai_chat::LONGEST_NAME, openai_chat::definition),
             Self::Anthropic => definitions::all(tools, anthropic::LONGEST_NAME, anthropic::definition),
+            Self::Mcp => {
+                Definitions { tools: tools.iter().copied().map(mcp::definition).collect(), left_out: Vec::new() }
+            }
+        }
+    }
+}
+
+impl Asked {
+    /// The messages that answer the turn; `answers` stand in the order of its calls.
+    ///
+    /// What a model reads is the reply as JSON text, with the bytes of its result. A call without an id is answered with
+    /// an empty one: no dialect can say it otherwise.
+    pub fn answer(&self, answers: &[Result<Reply, Fault>]) -> Vec<Value> {
+        let outcomes = answers.iter().map(Result::as_ref);
+        let answered: Vec<Answered<'_>> =
+            self.ids.iter().zip(outcomes).map(|(id, outcome)| Answered { id, outcome }).collect();
+        match self.dialect {
+            Dialect::OpenaiChat => openai_chat::encode(&answered),
+            Dialect::Anthropic => anthropic::encode(&answered),
+            Dialect::Mcp => mcp::encode(&answered),
         }
     }
 }
@@ -155,11 +171,16 @@ impl fmt::Display for Dialect {
 }
 
 impl Turn {
-    fn new(mut calls: Vec<Proposed>, cut_off: bool) -> Self {
+    fn new(dialect: Dialect, calls: Vec<Proposed>, cut_off: bool) -> Self {
+        let ids = calls.iter().map(|call| Value::from(call.call_id())).collect();
+        Self::addressed(Asked { dialect, ids }, calls, cut_off)
+    }
+
+    fn addressed(asked: Asked, mut calls: Vec<Proposed>, cut_off: bool) -> Self {
         if cut_off {
             calls = calls.into_iter().map(|call| Proposed::Broken(call.truncated())).collect();
         }
-        Self { calls, cut_off }
+        Self { calls, asked, cut_off }
     }
 
     /// The calls, in the order of the message.
@@ -167,9 +188,9 @@ impl Turn {
         &self.calls
     }
 
-    /// The calls, in the order of the message.
-    pub fn into_calls(self) -> Vec<Proposed> {
-        self.calls
+    /// The calls, in the order of the message, and to whom their answers go.
+    pub fn open(self) -> (Vec<Proposed>, Asked) {
+        (self.calls, self.asked)
     }
 
     /// Whether the message ended too early, so that none of its calls may run.
@@ -197,25 +218,15 @@ impl Proposed {
 }
 
 impl Answered<'_> {
-    fn call_id(&self) -> &str {
-        match self {
-            Self::Reply(reply) => reply.call_id(),
-            Self::Fault { call_id, .. } => call_id,
-        }
-    }
-
     fn is_ok(&self) -> bool {
-        match self {
-            Self::Reply(reply) => reply.is_ok(),
-            Self::Fault { .. } => false,
-        }
+        self.outcome.is_ok_and(Reply::is_ok)
     }
 
     /// The JSON text that the model reads.
     fn content(&self) -> String {
-        match self {
-            Self::Reply(reply) => text(reply),
-            Self::Fault { fault, .. } => text(&Failure { ok: false, error: failed(fault) }),
+        match self.outcome {
+            Ok(reply) => text(reply),
+            Err(fault) => text(&Failure { ok: false, error: failed(fault) }),
         }
     }
 }

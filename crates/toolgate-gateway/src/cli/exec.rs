@@ -9,7 +9,7 @@ use toolgate::Reply;
 use toolgate::fault::Fault;
 use toolgate::fields::nearest;
 use toolgate::json::Limits;
-use toolgate::wire::{Answered, Dialect};
+use toolgate::wire::Dialect;
 
 use super::call::{Shown, show_trace};
 use super::signals::drain_on_interrupt;
@@ -53,7 +53,7 @@ impl Exec {
         let turn = self.from.decode(&message, &limits).map_err(|fault| {
             Failure::usage(format!("this is no message of {}: {fault}", self.from)).hint("nothing of it was run")
         })?;
-        let calls = turn.into_calls();
+        let (calls, asked) = turn.open();
         let ids: Vec<String> = calls.iter().map(|call| call.call_id().to_owned()).collect();
         if self.dry_run {
             output.note("dry run: nobody is asked and nothing is run");
@@ -63,7 +63,8 @@ impl Exec {
             false => loaded.gate.turn(calls, &session).await,
         };
         let finished = loaded.gate.finish().await;
-        self.show(&ids, &answers, output);
+        let messages = asked.answer(&answers);
+        self.show(&ids, &answers, &messages, output);
         finished?;
         match answers.into_iter().find_map(Result::err) {
             Some(fault) => Err(fault.into()),
@@ -71,18 +72,10 @@ impl Exec {
         }
     }
 
-    fn show(&self, ids: &[String], answers: &[Result<Reply, Fault>], output: &mut Output) {
-        let answered: Vec<Answered<'_>> = ids
-            .iter()
-            .zip(answers)
-            .map(|(call_id, answer)| match answer {
-                Ok(reply) => Answered::Reply(reply),
-                Err(fault) => Answered::Fault { call_id, fault },
-            })
-            .collect();
-        let messages = self.from.encode(&answered);
+    fn show(&self, ids: &[String], answers: &[Result<Reply, Fault>], messages: &[Value], output: &mut Output) {
         if self.json {
-            let outcomes: Vec<Value> = answered.iter().map(|answer| outcome(answer, self.trace)).collect();
+            let outcomes: Vec<Value> =
+                ids.iter().zip(answers).map(|(id, answer)| outcome(id, answer, self.trace)).collect();
             output.json(&json!({ "messages": messages, "outcomes": outcomes }));
             return;
         }
@@ -97,12 +90,10 @@ impl Exec {
 }
 
 /// One outcome: the reply, which call it answers, and the status that an HTTP door would give it.
-fn outcome(answer: &Answered<'_>, trace: bool) -> Value {
+pub(crate) fn outcome(call_id: &str, answer: &Result<Reply, Fault>, trace: bool) -> Value {
     let reply = match answer {
-        Answered::Reply(reply) => reply,
-        Answered::Fault { call_id, fault } => {
-            return json!({ "call_id": call_id, "status": 503, "fault": fault.to_string() });
-        }
+        Ok(reply) => reply,
+        Err(fault) => return json!({ "call_id": call_id, "status": 503, "fault": fault.to_string() }),
     };
     let status = reply.refusal().map_or(200, |refusal| refusal.code().row(refusal.effect()).status);
     let shown = Shown { dry_run: false, reply, trace: Some(reply.trace()).filter(|_| trace) };

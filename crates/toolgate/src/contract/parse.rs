@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::{Access, ApprovalRule, Contract, Fact, MappedError, Once, OnceScope, Reconcile, Repeat, Resource, Retry};
+use super::{
+    Access, ApprovalRule, Contract, Fact, MappedError, Once, OnceScope, Reconcile, Repeat, Resource, Retry, content,
+};
 use crate::approval::Approvers;
 use crate::fields::{Fields, Problems};
 use crate::json::{Digest, canonical};
@@ -81,6 +83,9 @@ impl Contract {
         let retry = read_retry(&mut top, &mut problems);
         let errors = read_errors(&mut top, &mut problems);
         let backend = top.raw("backend").cloned().unwrap_or(Value::Null);
+        let content =
+            output.is_none() && !table.contains_key("output") && backend.get("kind").is_some_and(|kind| kind == "mcp");
+        let output = if content { content::schema().ok() } else { output };
         top.end(&mut problems);
         if access == Access::Read {
             for (key, given) in
@@ -111,6 +116,7 @@ impl Contract {
             retry,
             errors,
             backend,
+            content,
             digest: Digest::of(canonical(keys).as_bytes()),
         };
         contract.check_templates(&mut problems);

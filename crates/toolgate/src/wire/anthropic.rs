@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::envelope::{Calls, Envelope};
 use super::frame::{Frame, Members};
-use super::{Answered, MOST_CALLS, Turn, WireFault};
+use super::{Answered, Dialect, MOST_CALLS, Turn, WireFault};
 use crate::contract::Contract;
 
 pub(super) const LONGEST_NAME: usize = 128;
@@ -19,13 +19,13 @@ const EARLY: [&str; 3] = ["max_tokens", "model_context_window_exceeded", "refusa
 pub(super) fn decode(frame: &Frame<'_>) -> Result<Turn, WireFault> {
     let first = frame.bytes().iter().find(|byte| !byte.is_ascii_whitespace());
     if first == Some(&b'[') {
-        return Ok(Turn::new(blocks(frame, frame.bytes())?, false));
+        return Ok(Turn::new(Dialect::Anthropic, blocks(frame, frame.bytes())?, false));
     }
     let message = frame.members(frame.bytes(), "the message")?;
     let content = content(frame, &message)?;
     let cut_off = frame.stopped_early(&message, "stop_reason", &EARLY)?;
     let calls = if content.starts_with(b"\"") { Vec::new() } else { blocks(frame, content)? };
-    Ok(Turn::new(calls, cut_off))
+    Ok(Turn::new(Dialect::Anthropic, calls, cut_off))
 }
 
 pub(super) fn encode(answers: &[Answered<'_>]) -> Vec<Value> {
@@ -35,7 +35,7 @@ pub(super) fn encode(answers: &[Answered<'_>]) -> Vec<Value> {
     let result = |answer: &Answered<'_>| {
         let mut block = Map::new();
         block.insert("type".to_owned(), json!("tool_result"));
-        block.insert("tool_use_id".to_owned(), json!(answer.call_id()));
+        block.insert("tool_use_id".to_owned(), json!(answer.id));
         block.insert("content".to_owned(), json!(answer.content()));
         if !answer.is_ok() {
             block.insert("is_error".to_owned(), json!(true));

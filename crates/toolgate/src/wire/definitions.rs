@@ -56,7 +56,7 @@ pub(super) fn all(
 
 /// The schema as a provider takes it. INVARIANT (never stricter): it may allow more than the contract's, which still
 /// judges every call, and never less.
-fn shown(schema: &Schema) -> Value {
+pub(super) fn shown(schema: &Schema) -> Value {
     let document = schema.document();
     let mut top = document.as_object().cloned().unwrap_or_default();
     let speaks = ["additionalProperties", "unevaluatedProperties"].iter().any(|word| top.contains_key(*word));

@@ -37,6 +37,11 @@ impl<'a> Envelope<'a> {
         Self { limits, call_id: String::new(), tool: String::new(), arguments: Vec::new(), problems: Vec::new() }
     }
 
+    /// A call whose id stands outside of it.
+    pub(super) fn with_id(limits: &'a Limits, call_id: String) -> Self {
+        Self { call_id, ..Self::new(limits) }
+    }
+
     /// Takes the id that answers will carry.
     pub(super) fn id(&mut self, members: &Members<'a>) {
         self.call_id = self.word("/id", members.get("id"));
@@ -45,6 +50,11 @@ impl<'a> Envelope<'a> {
     /// Takes the name of the tool.
     pub(super) fn name(&mut self, at: &str, name: Option<&'a [u8]>) {
         self.tool = names::meant(&self.word(at, name));
+    }
+
+    /// Takes the name of the tool in a dialect that has dots in names.
+    pub(super) fn name_as_written(&mut self, at: &str, name: Option<&'a [u8]>) {
+        self.tool = self.word(at, name);
     }
 
     /// Takes the raw text of an object as the arguments.
@@ -128,6 +138,22 @@ impl<'a> Envelope<'a> {
         }
     }
 
+    /// Ends the call: whole, or refused with all its problems. `form` is how a call of the dialect looks.
+    pub(super) fn end(self, form: &str) -> Proposed {
+        let Self { call_id, tool, arguments, mut problems, .. } = self;
+        if problems.is_empty() {
+            return Proposed::Call(Call::new(call_id, tool, arguments));
+        }
+        let count = problems.len();
+        problems.truncate(MOST_PROBLEMS);
+        let more = count - problems.len();
+        let plural = if count == 1 { "problem" } else { "problems" };
+        let message =
+            format!("{count} {plural} in the call around its arguments, so it did not run. A call is {form}.");
+        let refusal = Refusal::before(Code::InvalidCall).message(message).problems(problems, more);
+        Proposed::Broken(Broken { call_id, tool, refusal })
+    }
+
     fn flawed(&mut self, at: &str, flaw: &Flaw) {
         let hint = flaw.hint().unwrap_or("send strict JSON");
         self.problem(at, flaw.code.as_str(), flaw.message.clone(), hint);
@@ -143,20 +169,9 @@ impl Calls {
         self.list.len()
     }
 
-    /// Ends a call: whole, or refused with all its problems. Models do repeat ids; each call is answered in its place.
+    /// Takes the next call. Models do repeat ids; each call is answered in its place.
     pub(super) fn push(&mut self, call: Envelope<'_>) {
-        let Envelope { call_id, tool, arguments, mut problems, .. } = call;
-        if problems.is_empty() {
-            return self.list.push(Proposed::Call(Call::new(call_id, tool, arguments)));
-        }
-        let count = problems.len();
-        problems.truncate(MOST_PROBLEMS);
-        let more = count - problems.len();
-        let (plural, form) = (if count == 1 { "problem" } else { "problems" }, self.form);
-        let message =
-            format!("{count} {plural} in the call around its arguments, so it did not run. A call is {form}.");
-        let refusal = Refusal::before(Code::InvalidCall).message(message).problems(problems, more);
-        self.list.push(Proposed::Broken(Broken { call_id, tool, refusal }));
+        self.list.push(call.end(self.form));
     }
 
     pub(super) fn into_list(self) -> Vec<Proposed> {

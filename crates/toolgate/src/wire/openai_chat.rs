@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::envelope::{Calls, Envelope};
 use super::frame::{Frame, Members};
-use super::{Answered, MOST_CALLS, Turn, WireFault};
+use super::{Answered, Dialect, MOST_CALLS, Turn, WireFault};
 use crate::contract::Contract;
 
 pub(super) const LONGEST_NAME: usize = 64;
@@ -46,11 +46,12 @@ pub(super) fn decode(frame: &Frame<'_>) -> Result<Turn, WireFault> {
             calls.push(call(frame, item));
         }
     }
-    Ok(Turn::new(calls.into_list(), cut_off))
+    Ok(Turn::new(Dialect::OpenaiChat, calls.into_list(), cut_off))
 }
 
 pub(super) fn encode(answers: &[Answered<'_>]) -> Vec<Value> {
-    let message = |answer: &Answered<'_>| json!({ "role": "tool", "tool_call_id": answer.call_id(), "content": answer.content() });
+    let message =
+        |answer: &Answered<'_>| json!({ "role": "tool", "tool_call_id": answer.id, "content": answer.content() });
     answers.iter().map(message).collect()
 }
 

@@ -414,24 +414,30 @@ mod answering {
 
     fn done(result: &str) -> Answer {
         let result = RawValue::from_string(result.to_owned()).unwrap();
-        Answer::Result(Outcome { result, effect: Effect::Done, truncated: Vec::new() })
+        Answer::Result(Outcome { result, effect: Effect::Done, truncated: Vec::new(), content: false })
+    }
+
+    /// The messages of a dialect for answers to calls with these ids.
+    fn answered(dialect: Dialect, ids: &[&str], answers: &[Result<Reply, Fault>]) -> Vec<Value> {
+        Asked { dialect, ids: ids.iter().map(|id| json!(id)).collect() }.answer(answers)
     }
 
     #[test]
     fn each_call_is_answered_in_order_with_its_id_and_the_bytes_of_its_result() {
         let first = reply("call_1", done(r#"{"big":12345678901234567890123,"pad" : 1.10,"q":"\"ü"}"#));
         let second = reply("call_2", Answer::Refused(Refusal::before(Code::Forbidden)));
-        let answers = [Answered::Reply(&first), Answered::Reply(&second)];
+        let whole = serde_json::to_string(&first).unwrap();
+        let answers = [Ok(first), Ok(second)];
 
-        let messages = Dialect::OpenaiChat.encode(&answers);
+        let messages = answered(Dialect::OpenaiChat, &["call_1", "call_2"], &answers);
         assert_eq!(messages.len(), 2);
         assert_eq!((&messages[0]["role"], &messages[0]["tool_call_id"]), (&json!("tool"), &json!("call_1")));
         let content = messages[0]["content"].as_str().unwrap();
-        assert_eq!(content, serde_json::to_string(&first).unwrap());
+        assert_eq!(content, whole);
         assert!(content.contains(r#""result":{"big":12345678901234567890123,"pad" : 1.10,"q":"\"ü"}"#), "{content}");
         assert_eq!(messages[1]["tool_call_id"], json!("call_2"));
 
-        let messages = Dialect::Anthropic.encode(&answers);
+        let messages = answered(Dialect::Anthropic, &["call_1", "call_2"], &answers);
         assert_eq!(messages.len(), 1);
         assert_eq!(messages[0]["role"], json!("user"));
         let blocks = messages[0]["content"].as_array().unwrap();
@@ -442,13 +448,13 @@ mod answering {
 
     #[test]
     fn a_turn_without_calls_needs_no_messages() {
-        assert!(Dialect::ALL.iter().all(|dialect| dialect.encode(&[]).is_empty()));
+        assert!(Dialect::ALL.iter().all(|dialect| answered(*dialect, &[], &[]).is_empty()));
     }
 
     #[test]
     fn a_failure_of_the_gate_is_answered_and_nothing_happened() {
         for fault in [Fault::Closing, Fault::Store(StoreError::Busy), Fault::Lost] {
-            let message = &Dialect::OpenaiChat.encode(&[Answered::Fault { call_id: "call_1", fault: &fault }])[0];
+            let message = &answered(Dialect::OpenaiChat, &["call_1"], &[Err(fault)])[0];
             assert_eq!(message["tool_call_id"], json!("call_1"));
             let content: Value = serde_json::from_str(message["content"].as_str().unwrap()).unwrap();
             assert_eq!((&content["ok"], &content["error"]["effect"]), (&json!(false), &json!("none")));

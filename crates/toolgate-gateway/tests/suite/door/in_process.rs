@@ -11,7 +11,7 @@ use toolgate::clock::{Clock, ManualClock, SystemClock};
 use toolgate::json::Limits;
 use toolgate::ledger::Store;
 use toolgate::session::Session;
-use toolgate::wire::{Answered, Dialect};
+use toolgate::wire::Dialect;
 use toolgate::{Gate, Reply};
 use toolgate_gateway::config::{self, Purpose};
 use toolgate_gateway::identity::Local;
@@ -109,12 +109,13 @@ impl Door for InProcess {
             Ok(turn) => turn,
             Err(fault) => return Exchange::Broken(fault.to_string()),
         };
-        let replies = self.runtime.block_on(self.gate.turn(turn.into_calls(), &session));
+        let (calls, asked) = turn.open();
+        let replies = self.runtime.block_on(self.gate.turn(calls, &session));
+        let messages = asked.answer(&replies);
         let replies: Vec<Reply> = replies.into_iter().map(Result::unwrap).collect();
-        let answered: Vec<Answered<'_>> = replies.iter().map(Answered::Reply).collect();
         let outcomes =
             replies.iter().map(|reply| json!({ "call_id": reply.call_id(), "tool": reply.tool(), "reply": reply }));
-        Exchange::Answered { messages: json!(dialect.encode(&answered)), outcomes: outcomes.collect() }
+        Exchange::Answered { messages: json!(messages), outcomes: outcomes.collect() }
     }
 
     fn approve(&mut self, id: &str, user: Option<&str>) -> Result<String, String> {

@@ -1,0 +1,3 @@
+//! The Model Context Protocol: one layer of messages for our server and for the servers that we ask.
+
+pub(crate) mod message;

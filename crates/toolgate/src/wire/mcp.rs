@@ -1,0 +1,252 @@
+//! `mcp`: a `tools/call` request of the Model Context Protocol (revisions 2024-11-05 to 2026-07-28), and the JSON-RPC
+//! response that answers it.
+//!
+//! What a door of the protocol needs beside the dialect stands here too: [`proposed`] reads the parameters of a call whose
+//! envelope the door has read, [`said`] is what a reply says in the protocol's words.
+
+use std::borrow::Cow;
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+
+use super::envelope::Envelope;
+use super::frame::{Frame, Members};
+use super::{Answered, Asked, Dialect, Failure, Proposed, Turn, WireFault, definitions, failed, text};
+use crate::contract::Contract;
+use crate::fault::Fault;
+use crate::json::Limits;
+use crate::refusal::McpForm;
+use crate::reply::Reply;
+
+const FORM: &str = r#"{"name": ..., "arguments": {...}}"#;
+const REQUEST: [&str; 4] = ["jsonrpc", "id", "method", "params"];
+const PARAMS: [&str; 3] = ["name", "arguments", "_meta"];
+
+/// JSON-RPC 2.0, section 5.1: the parameters are wrong.
+pub const INVALID_PARAMS: i64 = -32602;
+/// JSON-RPC 2.0, section 5.1: the server failed.
+pub const INTERNAL_ERROR: i64 = -32603;
+
+/// What a reply says in the words of the protocol.
+#[derive(Clone, Debug)]
+pub enum Said {
+    /// The members of a `CallToolResult`, as JSON text.
+    Result(String),
+    /// A JSON-RPC error, for what is no fault of the arguments: a tool that is not there, a gate that failed.
+    Error {
+        /// The JSON-RPC code.
+        code: i64,
+        /// The message, for people.
+        message: String,
+        /// The refusal, as JSON text.
+        data: String,
+    },
+}
+
+/// A `CallToolResult`.
+#[derive(Serialize)]
+struct CallToolResult<'a> {
+    content: Cow<'a, RawValue>,
+    #[serde(rename = "structuredContent", skip_serializing_if = "Option::is_none")]
+    structured: Option<&'a RawValue>,
+    #[serde(rename = "isError")]
+    is_error: bool,
+    #[serde(rename = "_meta")]
+    meta: Meta<'a>,
+}
+
+/// What the gate tells the program beside what the model reads.
+#[derive(Serialize)]
+struct Meta<'a> {
+    #[serde(rename = "toolgate/reply")]
+    reply: Note<'a>,
+}
+
+/// The members of a reply that have no place in a `CallToolResult`.
+#[derive(Serialize)]
+struct Note<'a> {
+    effect: crate::refusal::Effect,
+    replayed: bool,
+    #[serde(rename = "ref")]
+    reference: &'a crate::call::Ref,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    first_ref: Option<&'a crate::call::Ref>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    truncated: &'a [crate::schema::Truncated],
+}
+
+#[derive(Serialize)]
+struct TextBlock<'a> {
+    r#type: &'static str,
+    text: &'a str,
+}
+
+pub(super) fn decode(frame: &Frame<'_>) -> Result<Turn, WireFault> {
+    let first = frame.bytes().iter().find(|byte| !byte.is_ascii_whitespace());
+    if first == Some(&b'[') {
+        return Err(frame.fault(frame.bytes(), "a batch of requests", "none ran; send one request at a time"));
+    }
+    let request = frame.members(frame.bytes(), "the request")?;
+    expect_text(frame, &request, "jsonrpc", "2.0", "write \"jsonrpc\": \"2.0\"")?;
+    expect_text(frame, &request, "method", "tools/call", "only tools/call proposes a call")?;
+    let id = match request.get("id") {
+        Some(part) => id(frame, part)?,
+        None => {
+            let hint = "nothing ran, since nothing could be answered; send an id";
+            return Err(frame.fault(frame.bytes(), "a call without an id", hint));
+        }
+    };
+    let mut call = Envelope::with_id(frame.limits(), shown(&id));
+    call.only("", &request, &REQUEST, &[]);
+    let call = params_of(call, "/params", request.get("params"));
+    Ok(Turn::addressed(Asked { dialect: Dialect::Mcp, ids: vec![id] }, vec![call], false))
+}
+
+/// The call that the parameters of a `tools/call` request propose. `id` is the request's: its text, or its digits, is the
+/// id of the call.
+pub fn proposed(id: &Value, params: Option<&[u8]>, limits: &Limits) -> Proposed {
+    params_of(Envelope::with_id(limits, shown(id)), "", params)
+}
+
+fn params_of<'a>(mut call: Envelope<'a>, at: &str, params: Option<&'a [u8]>) -> Proposed {
+    match params {
+        None => call.missing(at, "send an object with name and arguments"),
+        Some(part) => {
+            if let Some(params) = call.open(at, part) {
+                call.name_as_written(&format!("{at}/name"), params.get("name"));
+                if let Some(part) = params.given("arguments") {
+                    call.arguments(part);
+                }
+                call.only(at, &params, &PARAMS, &[]);
+            }
+        }
+    }
+    call.end(FORM)
+}
+
+/// What the outcome of a call says to an MCP client.
+pub fn said(outcome: Result<&Reply, &Fault>) -> Said {
+    let reply = match outcome {
+        Ok(reply) => reply,
+        Err(fault) => {
+            let refusal = failed(fault);
+            let message = refusal.text().to_owned();
+            return Said::Error { code: INTERNAL_ERROR, message, data: text(&Failure { ok: false, error: refusal }) };
+        }
+    };
+    if let Some(refusal) = reply.refusal()
+        && refusal.code().row(refusal.effect()).mcp == McpForm::ProtocolError
+    {
+        return Said::Error { code: INVALID_PARAMS, message: refusal.text().to_owned(), data: text(reply) };
+    }
+    let note = Note {
+        effect: reply.effect(),
+        replayed: reply.replayed(),
+        reference: reply.reference(),
+        first_ref: reply.first_reference(),
+        truncated: reply.truncated(),
+    };
+    let (content, structured) = match reply.raw_result() {
+        Some(result) if reply.is_content() => (blocks_of(result), None),
+        Some(result) => (blocks(&[result.get()]), Some(result)),
+        None => (blocks(&[&text(reply)]), None),
+    };
+    // `structuredContent` is an object before 2026-07-28; what is none stands in the text alone.
+    let structured = structured.filter(|result| result.get().starts_with('{'));
+    let result = CallToolResult {
+        content: Cow::Owned(content),
+        structured,
+        is_error: !reply.is_ok(),
+        meta: Meta { reply: note },
+    };
+    Said::Result(text(&result))
+}
+
+pub(super) fn encode(answers: &[Answered<'_>]) -> Vec<Value> {
+    let response = |answer: &Answered<'_>| match said(answer.outcome) {
+        Said::Result(result) => json!({ "jsonrpc": "2.0", "id": answer.id, "result": parsed(&result) }),
+        Said::Error { code, message, data } => {
+            let error = json!({ "code": code, "message": message, "data": parsed(&data) });
+            json!({ "jsonrpc": "2.0", "id": answer.id, "error": error })
+        }
+    };
+    answers.iter().map(response).collect()
+}
+
+/// A tool as `tools/list` tells it.
+pub fn definition(contract: &Contract) -> Value {
+    let mut tool = Map::new();
+    tool.insert("name".into(), json!(contract.name()));
+    tool.insert("description".into(), json!(contract.description()));
+    tool.insert("inputSchema".into(), definitions::shown(contract.input()));
+    if let Some(output) = contract.output().filter(|_| !contract.yields_content()) {
+        // A result is an object or it is no structured content.
+        if output.document().get("type").is_some_and(|kind| kind == "object") {
+            tool.insert("outputSchema".into(), output.document().clone());
+        }
+    }
+    let read = !contract.is_write();
+    tool.insert("annotations".into(), json!({ "readOnlyHint": read }));
+    Value::Object(tool)
+}
+
+fn expect_text<'a>(
+    frame: &Frame<'a>,
+    request: &Members<'a>,
+    name: &'static str,
+    wanted: &str,
+    hint: &'static str,
+) -> Result<(), WireFault> {
+    let Some(part) = request.get(name) else {
+        return Err(frame.fault(frame.bytes(), format!("the request has no {name}"), hint));
+    };
+    match frame.text(part, name)? {
+        Some(found) if found == wanted => Ok(()),
+        _ => Err(frame.fault(part, format!("another {name} than \"{wanted}\""), hint)),
+    }
+}
+
+/// The id of a request: text or a whole number, never null (MCP, "Requests").
+fn id<'a>(frame: &Frame<'a>, part: &'a [u8]) -> Result<Value, WireFault> {
+    match crate::json::read(part, frame.limits()) {
+        Ok(id @ Value::String(_)) => Ok(id),
+        Ok(Value::Number(number)) if number.is_i64() || number.is_u64() => Ok(Value::Number(number)),
+        _ => Err(frame.fault(part, "an id that is neither text nor a whole number", "nothing ran; send such an id")),
+    }
+}
+
+/// The id of the call: the text of the request's, or its digits.
+fn shown(id: &Value) -> String {
+    match id {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// Text blocks.
+fn blocks(texts: &[&str]) -> Box<RawValue> {
+    let blocks: Vec<TextBlock<'_>> = texts.iter().map(|text| TextBlock { r#type: "text", text }).collect();
+    RawValue::from_string(text(&blocks)).unwrap_or_else(|_| empty())
+}
+
+/// The blocks that an upstream gave, as they were checked and bounded.
+fn blocks_of(result: &RawValue) -> Box<RawValue> {
+    let members = crate::json::members(result.get().as_bytes(), &everything()).unwrap_or_default();
+    let content =
+        members.into_iter().find(|(name, _)| name == "content").and_then(|(_, raw)| std::str::from_utf8(raw).ok());
+    content.and_then(|raw| RawValue::from_string(raw.to_owned()).ok()).unwrap_or_else(empty)
+}
+
+fn empty() -> Box<RawValue> {
+    RawValue::NULL.to_owned()
+}
+
+/// Our own text, which was bounded before.
+fn everything() -> Limits {
+    Limits { size: usize::MAX, members: usize::MAX, ..Limits::default() }
+}
+
+fn parsed(text: &str) -> Value {
+    crate::json::read(text.as_bytes(), &everything()).unwrap_or_default()
+}
