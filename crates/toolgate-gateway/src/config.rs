@@ -17,7 +17,7 @@ use toolgate::schema::Problem;
 use toolgate::{Gate, Tool};
 
 use crate::backend::{self, Databases};
-use crate::identity::Local;
+use crate::identity::Identity;
 
 pub use finding::Finding;
 use located::Located;
@@ -28,8 +28,8 @@ use settings::{Settings, StoreAt};
 pub struct Loaded {
     /// The gate.
     pub gate: Gate,
-    /// The people that the folder lists.
-    pub identity: Local,
+    /// Where its people come from.
+    pub identity: Identity,
 }
 
 /// Why a folder gives no gate.

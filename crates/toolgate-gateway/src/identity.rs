@@ -1,24 +1,49 @@
-//! Who is asking, where the folder itself lists its people: `[identity] kind = "local"`.
+//! Who is asking. It comes from here alone, never from a call.
+
+mod local;
 
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
-use toolgate::fields::{Fields, Problems, nearest};
+use toolgate::fields::{Fields, Problems};
 use toolgate::session::{Principal, Session, Standing};
 
-/// The people that a folder lists.
-#[derive(Clone, Debug, Default)]
-pub struct Local {
-    users: Vec<User>,
-    default: Option<usize>,
+use local::Local;
+
+/// Where a folder's people come from.
+#[derive(Clone, Debug)]
+pub enum Identity {
+    /// The folder lists them.
+    Local(Local),
 }
 
-/// A person in a tenant.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct User {
-    name: String,
-    tenant: String,
-    roles: BTreeSet<String>,
+/// Who may pass a door of the network, and for what.
+#[derive(Clone, Debug)]
+pub enum Doorkeeper {
+    /// Everybody is the one user that the door was opened as.
+    Local(Session),
+}
+
+/// Somebody who has passed a door.
+#[derive(Clone, Debug)]
+pub struct Caller {
+    /// Who is asking.
+    pub session: Session,
+    /// What they may ask for.
+    pub scopes: BTreeSet<Scope>,
+}
+
+/// A part of what a gate can be asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Scope {
+    /// To list tools and to make calls.
+    Calls,
+    /// To see the approvals of one's tenant, and to answer them.
+    Approvals,
+    /// To see the actions of one's tenant.
+    Ledger,
+    /// To read the record of one's tenant.
+    Audit,
 }
 
 /// A person that the folder does not list.
@@ -30,10 +55,12 @@ pub struct Unlisted {
     pub hint: Option<String>,
 }
 
-/// Who vouches for the people of a folder.
-const ISSUER: &str = "local";
+/// Nobody that this door knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("nobody is known to be asking: send `Authorization: Bearer TOKEN`")]
+pub struct Unauthenticated;
 
-impl Local {
+impl Identity {
     /// Reads the table `[identity]`.
     pub(crate) fn read(table: &Map<String, Value>, problems: &mut Problems) -> Self {
         let mut fields = Fields::of(table, "/identity");
@@ -41,105 +68,65 @@ impl Local {
         if !table.contains_key("kind") {
             problems.note("/identity/kind", "required", "`kind` is missing: this version has \"local\"");
         }
-        let users = read_users(&mut fields, problems);
-        let default = fields.text("default", problems).map(str::to_owned);
-        fields.end(problems);
-        let mut local = Self { users, default: None };
-        if let Some(named) = default {
-            match local.find(&named) {
-                Ok(index) => local.default = Some(index),
-                Err(unlisted) => problems.hinted("/identity/default", "enum", unlisted.message, unlisted.hint),
-            }
-        }
-        local
+        Self::Local(Local::read(fields, problems))
     }
 
-    /// The session of `USER@TENANT`, or of the default user.
+    /// The session of `USER@TENANT`, or of the default user, for somebody at the command line.
     pub fn session(&self, named: Option<&str>) -> Result<Session, Unlisted> {
-        let index = match (named, self.default) {
-            (Some(named), _) => self.find(named)?,
-            (None, Some(default)) => default,
-            (None, None) => {
-                return Err(Unlisted {
-                    message: "nobody is asking: the folder names no default user".into(),
-                    hint: Some("say --as USER@TENANT, or set `default` under [identity]".into()),
-                });
-            }
-        };
-        let user = self.users.get(index).ok_or(Unlisted { message: "there is no such user".into(), hint: None })?;
-        let session = Session::new(Principal::new(ISSUER, user.name.as_str()), user.tenant.as_str());
-        Ok(user.roles.iter().fold(session, Session::role))
+        match self {
+            Self::Local(local) => local.session(named),
+        }
     }
 
-    fn find(&self, named: &str) -> Result<usize, Unlisted> {
-        let found = self.users.iter().position(|user| user.full_name() == named);
-        found.ok_or_else(|| {
-            let names: Vec<String> = self.users.iter().map(User::full_name).collect();
-            let near = nearest(named, names.iter().map(String::as_str));
-            let hint = near.unwrap_or_else(|| format!("listed: {}", names.join(", ")));
-            Unlisted { message: "the folder lists no such user; it takes USER@TENANT".into(), hint: Some(hint) }
-        })
+    /// The keeper of a door of the network that `named`, or the default user, opens.
+    pub fn doorkeeper(&self, named: Option<&str>) -> Result<Doorkeeper, Unlisted> {
+        match self {
+            Self::Local(local) => local.session(named).map(Doorkeeper::Local),
+        }
     }
 }
 
-impl Standing for Local {
+impl Default for Identity {
+    fn default() -> Self {
+        Self::Local(Local::default())
+    }
+}
+
+impl Standing for Identity {
     fn roles(&self, principal: &Principal, tenant: &str) -> Option<BTreeSet<String>> {
-        let known = self.users.iter().find(|user| user.name == principal.subject && user.tenant == tenant);
-        // A person that the folder no longer lists has no standing any more.
-        (principal.issuer == ISSUER).then(|| known.map(|user| user.roles.clone()).unwrap_or_default())
+        match self {
+            Self::Local(local) => local.roles(principal, tenant),
+        }
     }
 }
 
-impl User {
-    fn full_name(&self) -> String {
-        format!("{}@{}", self.name, self.tenant)
+impl Doorkeeper {
+    /// Who is asking, by the token that they show.
+    ///
+    /// INVARIANT (calls alone): whoever shows nothing may make calls and nothing else, so that a model's own program
+    /// cannot approve what the model proposed.
+    pub fn admit(&self, token: Option<&str>) -> Result<Caller, Unauthenticated> {
+        match self {
+            Self::Local(session) => match token {
+                None => Ok(Caller { session: session.clone(), scopes: BTreeSet::from([Scope::Calls]) }),
+                // Somebody who shows a token believes to be somebody else.
+                Some(_) => Err(Unauthenticated),
+            },
+        }
     }
 }
 
-fn read_users(fields: &mut Fields<'_>, problems: &mut Problems) -> Vec<User> {
-    let at = fields.place("user");
-    let list = match fields.raw("user") {
-        Some(Value::Array(list)) => list.as_slice(),
-        Some(_) => {
-            problems.note(at.clone(), "type", "expected [[identity.user]] tables");
-            &[]
-        }
-        None => &[],
-    };
-    let mut users: Vec<User> = Vec::new();
-    for (index, value) in list.iter().enumerate() {
-        let place = format!("{at}/{index}");
-        let Value::Object(table) = value else {
-            problems.note(place, "type", "expected a table");
-            continue;
-        };
-        let mut fields = Fields::of(table, place.clone());
-        let name = fields.needed("name", problems).map(str::to_owned);
-        let tenant = fields.needed("tenant", problems).map(str::to_owned);
-        let roles: BTreeSet<String> = fields.texts("roles", problems).into_iter().collect();
-        if roles.iter().any(|role| role.trim().is_empty()) {
-            problems.note(format!("{place}/roles"), "min_length", "a role has a name");
-        }
-        fields.end(problems);
-        for (key, text) in [("name", &name), ("tenant", &tenant)] {
-            // `USER@TENANT` must be read in one way only, and shown as it is.
-            if text.as_ref().is_some_and(|text| !is_plain(text)) {
-                let message = "expected 1 to 128 letters, digits and `_ . -`";
-                problems.note(format!("{place}/{key}"), "pattern", message);
-            }
-        }
-        if let (Some(name), Some(tenant)) = (name, tenant) {
-            let user = User { name, tenant, roles };
-            if users.iter().any(|known| known.full_name() == user.full_name()) {
-                problems.note(place, "unique", "this user is listed twice");
-            }
-            users.push(user);
+impl Scope {
+    /// All of them, in the order of the documentation.
+    pub const ALL: [Self; 4] = [Self::Calls, Self::Approvals, Self::Ledger, Self::Audit];
+
+    /// The scope's name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Calls => "calls",
+            Self::Approvals => "approvals",
+            Self::Ledger => "ledger",
+            Self::Audit => "audit",
         }
     }
-    users
-}
-
-fn is_plain(text: &str) -> bool {
-    let plain = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.' | '-');
-    (1..=128).contains(&text.len()) && text.chars().all(plain)
 }

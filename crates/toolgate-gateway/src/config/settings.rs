@@ -9,14 +9,14 @@ use toolgate::fields::{Fields, Problems};
 use toolgate::ledger::{Store, StoreError};
 
 use crate::backend::Place;
-use crate::identity::Local;
+use crate::identity::Identity;
 
 /// The settings of a folder.
 #[derive(Debug)]
 pub(super) struct Settings {
     pub(super) store: StoreAt,
     pub(super) databases: BTreeMap<String, Place>,
-    pub(super) identity: Local,
+    pub(super) identity: Identity,
     pub(super) asked_for: Duration,
     pub(super) granted_for: Duration,
 }
@@ -38,10 +38,10 @@ impl Settings {
         let store = read_store(&mut top, problems);
         let databases = read_databases(&mut top, problems);
         let identity = match top.raw("identity") {
-            Some(Value::Object(identity)) => Local::read(identity, problems),
+            Some(Value::Object(identity)) => Identity::read(identity, problems),
             Some(_) => {
                 problems.note("/identity", "type", "expected a table");
-                Local::default()
+                Identity::default()
             }
             None => {
                 let hint = "[identity]\nkind = \"local\"";
@@ -51,7 +51,7 @@ impl Settings {
                     "nobody could ask: `[identity]` is missing",
                     Some(hint.into()),
                 );
-                Local::default()
+                Identity::default()
             }
         };
         let (asked_for, granted_for) = match top.table("approvals", problems) {

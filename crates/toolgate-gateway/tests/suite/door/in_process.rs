@@ -14,7 +14,7 @@ use toolgate::session::Session;
 use toolgate::wire::Dialect;
 use toolgate::{Gate, Reply};
 use toolgate_gateway::config::{self, Purpose};
-use toolgate_gateway::identity::Local;
+use toolgate_gateway::identity::Identity;
 
 use super::{Answer, Door, Exchange};
 use crate::folder::Folder;
@@ -32,7 +32,7 @@ pub(crate) struct InProcess {
 /// What the gate was made of.
 enum Home {
     Lab(Lab),
-    Folder { folder: Folder, people: Local },
+    Folder { folder: Folder, people: Identity },
 }
 
 impl InProcess {
@@ -191,7 +191,7 @@ impl Door for InProcess {
     }
 }
 
-fn load(folder: &Folder, clock: Option<&Arc<ManualClock>>) -> (Gate, Local) {
+fn load(folder: &Folder, clock: Option<&Arc<ManualClock>>) -> (Gate, Identity) {
     let loaded = config::load_with(folder.path(), Purpose::Run, |builder| match clock {
         Some(clock) => builder.clock(Arc::clone(clock) as Arc<dyn Clock>),
         None => builder,
