@@ -135,7 +135,9 @@ fn line(answer: &Result<Reply, Fault>) -> String {
         Ok(reply) => {
             let code = reply.code().map_or("ok", |code| code.as_str());
             let replayed = if reply.replayed() { " replayed" } else { "" };
-            format!("{:24} {code:18} effect {}{replayed} ref {}", reply.tool(), reply.effect(), reply.reference())
+            // A name that a model made up may be of any length.
+            let tool: String = reply.tool().chars().take(64).collect();
+            format!("{tool:24} {code:18} effect {}{replayed} ref {}", reply.effect(), reply.reference())
         }
         Err(fault) => format!("error: {fault}"),
     }

@@ -16,6 +16,7 @@ mod lab;
 mod pattern;
 mod runner;
 mod scenario;
+mod serve;
 mod stories;
 
 use std::path::Path;
@@ -38,10 +39,17 @@ fn scenarios_in_process() {
 
 #[test]
 fn scenarios_through_the_binary() {
-    all_hold(|scenario| {
-        let out_of_reach = scenario.gate == GateName::Lab || !scenario.needs.is_empty();
-        (!out_of_reach).then(|| door::Binary::new(scenario.gate))
-    });
+    all_hold(|scenario| in_reach_of_a_process(scenario).then(|| door::Binary::new(scenario.gate)));
+}
+
+#[test]
+fn scenarios_over_http() {
+    all_hold(|scenario| in_reach_of_a_process(scenario).then(|| door::Http::new(scenario.gate)));
+}
+
+/// The lab is no folder, and the clock of a process is not moved.
+fn in_reach_of_a_process(scenario: &Scenario) -> bool {
+    scenario.gate != GateName::Lab && scenario.needs.is_empty()
 }
 
 #[test]
