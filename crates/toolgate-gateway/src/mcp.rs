@@ -1,3 +1,4 @@
 //! The Model Context Protocol: one layer of messages for our server and for the servers that we ask.
 
 pub(crate) mod message;
+pub(crate) mod stdio;
