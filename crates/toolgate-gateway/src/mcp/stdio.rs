@@ -1,6 +1,6 @@
 //! Messages over a pipe, one a line: what a program and its server say to each other through stdin and stdout.
 
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -109,12 +109,20 @@ impl<R: AsyncRead + Unpin> Frames<R> {
 }
 
 impl FrameWriter {
-    /// Writes in a task of its own. INVARIANT (one at a time): that task alone writes, so no message stands within
-    /// another.
+    /// Writes in a task of its own. INVARIANT (one at a time): whatever takes the orders alone writes, so no message
+    /// stands within another.
     pub(crate) fn new(writer: impl AsyncWrite + Send + Unpin + 'static) -> Self {
         let (orders, waiting) = mpsc::channel(WAITING);
         tokio::spawn(write(writer, waiting));
         Self { orders }
+    }
+
+    /// Writes to the stdout of this process, in a thread that ends with it at the latest.
+    pub(crate) fn stdout() -> io::Result<Self> {
+        let (orders, waiting) = mpsc::channel(WAITING);
+        let thread = std::thread::Builder::new().name("stdout".into());
+        thread.spawn(move || write_blocking(io::stdout().lock(), waiting))?;
+        Ok(Self { orders })
     }
 
     /// Hands in a message, which is JSON text.
@@ -130,33 +138,60 @@ impl FrameWriter {
     }
 }
 
-/// Writes until nobody can hand anything in, or nobody reads.
-async fn write(mut writer: impl AsyncWrite + Unpin, mut waiting: mpsc::Receiver<Order>) -> io::Result<()> {
-    let mut lines = Vec::new();
-    while let Some(first) = waiting.recv().await {
-        let mut told = Vec::new();
+/// Messages that are written together, and who waits for them.
+struct Batch {
+    lines: Vec<u8>,
+    told: Vec<oneshot::Sender<()>>,
+}
+
+impl Batch {
+    /// The first order, and what waits behind it.
+    fn of(first: Order, waiting: &mut mpsc::Receiver<Order>) -> Self {
+        let mut batch = Self { lines: Vec::new(), told: Vec::new() };
         let mut next = Some(first);
         while let Some(order) = next {
             match order {
                 // In JSON text these are space between its tokens, and here they would end the line.
                 Order::Write(message) => {
-                    lines.extend(message.bytes().map(|b| if matches!(b, b'\n' | b'\r') { b' ' } else { b }));
-                    lines.push(b'\n');
+                    let inline = |byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { byte };
+                    batch.lines.extend(message.bytes().map(inline));
+                    batch.lines.push(b'\n');
                 }
-                Order::Tell(done) => told.push(done),
+                Order::Tell(done) => batch.told.push(done),
             }
-            next = if lines.len() < AT_ONCE { waiting.try_recv().ok() } else { None };
+            next = if batch.lines.len() < AT_ONCE { waiting.try_recv().ok() } else { None };
         }
-        writer.write_all(&lines).await?;
-        writer.flush().await?;
-        lines.clear();
-        lines.shrink_to(AT_ONCE);
-        for done in told {
+        batch
+    }
+
+    fn tell(self) {
+        for done in self.told {
             // Whoever asked may have gone.
             let _ = done.send(());
         }
     }
+}
+
+/// Writes until nobody can hand anything in, or nobody reads.
+async fn write(mut writer: impl AsyncWrite + Unpin, mut waiting: mpsc::Receiver<Order>) -> io::Result<()> {
+    while let Some(first) = waiting.recv().await {
+        let batch = Batch::of(first, &mut waiting);
+        writer.write_all(&batch.lines).await?;
+        writer.flush().await?;
+        batch.tell();
+    }
     writer.shutdown().await
+}
+
+/// As [`write`], in a thread that may block.
+fn write_blocking(mut writer: impl Write, mut waiting: mpsc::Receiver<Order>) -> io::Result<()> {
+    while let Some(first) = waiting.blocking_recv() {
+        let batch = Batch::of(first, &mut waiting);
+        writer.write_all(&batch.lines)?;
+        writer.flush()?;
+        batch.tell();
+    }
+    Ok(())
 }
 
 /// The stdin of this process. It is read in a thread of its own, which ends with the process: nobody has to wait until
