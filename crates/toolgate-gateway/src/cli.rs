@@ -8,6 +8,7 @@ mod exec;
 mod exit;
 mod explain;
 mod health;
+mod mcp;
 mod output;
 mod serve;
 mod signals;
@@ -51,6 +52,8 @@ enum Command {
     Call(call::Call),
     /// List the tools that somebody may see
     Tools(tools::Tools),
+    /// Serve a gate to one MCP client on stdin and stdout
+    Mcp(mcp::Mcp),
     /// Check a gate folder: every fault at once
     Check(check::Check),
     /// Look at approvals and answer them
@@ -138,6 +141,7 @@ impl Cli {
                 Command::Health(health) => health.run(output).await,
                 Command::Call(call) => call.run(output).await,
                 Command::Tools(tools) => tools.run(output),
+                Command::Mcp(mcp) => mcp.run(output).await,
                 Command::Check(check) => check.run(output),
                 Command::Approvals(approvals) => approvals.run(output).await,
                 Command::Audit(audit) => audit.run(output).await,

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 use toolgate::contract::Contract;
 use toolgate::fields::Problems;
-use toolgate::gate::{BuildError, Builder, PolicyFault};
+use toolgate::gate::{BuildError, Builder, PolicyFault, Prepared};
 use toolgate::json::{self, Limits};
 use toolgate::ledger::{Store, StoreError};
 use toolgate::schema::Problem;
@@ -29,6 +29,17 @@ use settings::{Settings, StoreAt};
 pub struct Loaded {
     /// The gate.
     pub gate: Gate,
+    /// Where its people come from.
+    pub identity: Identity,
+    /// Where it listens, and how much it takes.
+    pub http: http::Settings,
+}
+
+/// A folder without faults. Nothing of its gate is opened yet.
+#[derive(Debug)]
+pub struct Ready {
+    /// The gate, to be opened.
+    pub gate: Prepared,
     /// Where its people come from.
     pub identity: Identity,
     /// Where it listens, and how much it takes.
@@ -77,6 +88,16 @@ pub fn load(dir: &Path, purpose: Purpose) -> Result<Loaded, LoadError> {
 
 /// Loads the gate of a folder, with what the folder cannot say, such as another clock, said to the builder.
 pub fn load_with(dir: &Path, purpose: Purpose, adjust: impl FnOnce(Builder) -> Builder) -> Result<Loaded, LoadError> {
+    let Ready { gate, identity, http } = ready_with(dir, purpose, adjust)?;
+    Ok(Loaded { gate: gate.open()?, identity, http })
+}
+
+/// Reads and checks a folder, and leaves it as it is: its gate is opened by whoever needs it.
+pub fn ready(dir: &Path) -> Result<Ready, LoadError> {
+    ready_with(dir, Purpose::Run, |builder| builder)
+}
+
+fn ready_with(dir: &Path, purpose: Purpose, adjust: impl FnOnce(Builder) -> Builder) -> Result<Ready, LoadError> {
     let mut reader = Reader { dir, findings: Vec::new(), unread: Vec::new() };
     let settings = reader.settings();
     let databases = settings.as_ref().map(|settings| settings.databases.clone()).unwrap_or_default();
@@ -92,18 +113,19 @@ pub fn load_with(dir: &Path, purpose: Purpose, adjust: impl FnOnce(Builder) -> B
     let built = match settings.filter(|_| reader.findings.is_empty()) {
         Some(settings) => {
             let people = Arc::new(settings.identity.clone());
-            let store = if purpose == Purpose::Run { settings.store } else { StoreAt::Memory };
+            let store = if purpose == Purpose::Run { settings.store.clone() } else { StoreAt::Memory };
             builder = builder
                 .standing(people)
                 .approvals_expire(settings.asked_for, settings.granted_for)
                 .open_store(store.opener(dir));
-            adjust(builder).build().map(|gate| Some(Loaded { gate, identity: settings.identity, http: settings.http }))
+            let Settings { identity, http, .. } = settings;
+            adjust(builder).prepare().map(|gate| Some(Ready { gate, identity, http }))
         }
         // There will be no gate, but what is wrong with the rest is told all the same.
         None => builder.check(&reader.unread).map(|()| None),
     };
     match built {
-        Ok(Some(loaded)) => Ok(loaded),
+        Ok(Some(ready)) => Ok(ready),
         Ok(None) => Err(reader.end()),
         Err(BuildError::Store(error)) => Err(LoadError::Store(error)),
         Err(BuildError::NoStore) => Err(LoadError::Findings(vec![Finding::of_file(SETTINGS, "no store")])),

@@ -14,6 +14,7 @@ mod heads;
 mod health;
 mod holder;
 mod ledger;
+mod mcp;
 mod problem;
 mod query;
 mod settings;

@@ -4,6 +4,8 @@ use std::io;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use tokio_util::sync::CancellationToken;
+
 use super::Output;
 
 /// What a shell shows for a command that an interrupt stopped.
@@ -39,14 +41,23 @@ impl Interrupts {
 
 /// Waits for interrupts beside the work, until the process ends.
 pub(super) fn drain_on_interrupt() {
+    stop_on_interrupt();
+}
+
+/// As [`drain_on_interrupt`], for work that would not come to its end by itself: the first interrupt cancels the token.
+pub(super) fn stop_on_interrupt() -> CancellationToken {
+    let stop = CancellationToken::new();
     let Ok(mut interrupts) = Interrupts::listen() else {
         // Without handlers the process is stopped at once, and the ledger finds out what became of its calls.
-        return;
+        return stop;
     };
+    let told = stop.clone();
     tokio::spawn(async move {
         interrupts.next().await;
+        told.cancel();
         let text = "interrupted: waiting for the running calls to end within their deadlines; again to stop";
         Output::new().note(text);
         interrupts.stop().await
     });
+    stop
 }

@@ -26,7 +26,7 @@ use toolgate::{Gate, Reply};
 
 use super::guard::{Guard, Twice, only};
 use super::problem::{Kind, Problem};
-use super::{Bounds, Notes, approvals, audit, calls, health, ledger, tools};
+use super::{Bounds, Notes, approvals, audit, calls, health, ledger, mcp, tools};
 use crate::identity::{Caller, Doorkeeper, Scope};
 
 /// What all requests share.
@@ -181,6 +181,7 @@ impl Answering {
             .route("/v1/approvals/{id}", get(approvals::show).post(approvals::decide))
             .route("/v1/ledger", get(ledger::list))
             .route("/v1/audit", get(audit::list))
+            .route("/mcp", post(mcp::answer))
             .route("/healthz", get(health::lives))
             .route("/readyz", get(health::ready))
             .fallback(|| async { Problem::new(Kind::NotFound, "there is nothing at this path") })

@@ -33,6 +33,10 @@ impl Binary {
         &self.folder
     }
 
+    pub(crate) fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
     fn dir(&self) -> &str {
         self.folder.path().to_str().unwrap()
     }

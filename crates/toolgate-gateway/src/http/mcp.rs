@@ -1,0 +1,59 @@
+//! `/mcp`: the streamable HTTP transport of the Model Context Protocol. Each POST is one message, answered whole.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::header::{CONTENT_TYPE, HeaderValue};
+use axum::http::{Request, StatusCode};
+use axum::response::{IntoResponse, Response};
+use serde_json::Value;
+use toolgate::Reply;
+use toolgate::fault::Fault;
+use toolgate::wire::Proposed;
+
+use super::door::Door;
+use super::problem::{Kind, Problem};
+use super::query::Query;
+use crate::identity::Scope;
+use crate::mcp::http::{Headers, HttpAnswer, handle};
+use crate::mcp::server::{GateFor, Tools};
+
+/// A gate behind this door, as one person sees it.
+struct Seen {
+    door: Arc<Door>,
+    gate: GateFor,
+}
+
+pub(super) async fn answer(State(door): State<Arc<Door>>, request: Request<Body>) -> Result<Response, Problem> {
+    let (parts, body) = request.into_parts();
+    let session = door.admit(&parts.headers, Scope::Calls)?;
+    Query::read(parts.uri.query(), &[])?;
+    let body = door.read(&parts.headers, body).await?;
+    let _running = door.take(1)?;
+    let headers = Headers::of(parts.headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes())));
+    let seen = Seen { gate: GateFor { gate: door.gate().clone(), session }, door: Arc::clone(&door) };
+    let answered = tokio::time::timeout(door.longest_turn(), handle(&seen, &headers, &body)).await;
+    let HttpAnswer { status, content_type, body } = answered.map_err(|_| {
+        let detail = "the call took longer than every deadline; what it did is in the ledger";
+        Problem::new(Kind::TimedOut, detail).hint("send the same call again: what was done is not done twice")
+    })?;
+    // The statuses are constants of the transport.
+    let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    Ok(match content_type {
+        Some(kind) => (status, [(CONTENT_TYPE, HeaderValue::from_static(kind))], body).into_response(),
+        None => status.into_response(),
+    })
+}
+
+impl Tools for Seen {
+    async fn list(&self) -> Result<Vec<Value>, Fault> {
+        self.gate.list().await
+    }
+
+    async fn call(&self, proposed: Proposed) -> Result<Reply, Fault> {
+        let answer = self.gate.call(proposed).await;
+        self.door.saw(&answer);
+        answer
+    }
+}
