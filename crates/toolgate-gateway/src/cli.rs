@@ -125,7 +125,7 @@ impl Cli {
                 Command::Exec(exec) => exec.run(output).await,
                 Command::Call(call) => call.run(output).await,
                 Command::Tools(tools) => tools.run(output),
-                Command::Check(check) => check.run(output),
+                Command::Check(check) => check.run(output).await,
                 Command::Approvals(approvals) => approvals.run(output).await,
                 Command::Audit(audit) => audit.run(output).await,
                 Command::Why(why) => why.run(output).await,

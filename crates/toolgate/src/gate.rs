@@ -227,8 +227,17 @@ impl Gate {
 
     /// The tools that this session may see, by name.
     pub fn tools(&self, session: &Session) -> Vec<&Contract> {
-        let contracts = self.line.registry.iter().map(|tool| &tool.contract);
-        contracts.filter(|contract| self.line.policies.visible(&contract.name, session)).collect()
+        self.contracts().filter(|contract| self.line.policies.visible(&contract.name, session)).collect()
+    }
+
+    /// All contracts, by name, whoever may see them.
+    pub fn contracts(&self) -> impl Iterator<Item = &Contract> {
+        self.line.registry.iter().map(|tool| &tool.contract)
+    }
+
+    /// How many policies judge its calls, those that contracts stand for among them.
+    pub fn policy_count(&self) -> usize {
+        self.line.policies.count()
     }
 
     /// The approvals of the session's tenant, newest first.
