@@ -7,6 +7,7 @@ mod check;
 mod exec;
 mod exit;
 mod explain;
+mod init;
 mod output;
 mod signals;
 mod tools;
@@ -41,6 +42,8 @@ pub struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Write a new gate folder to start from
+    Init(init::Init),
     /// Answer a model's message: its tool calls on stdin become tool messages on stdout
     Exec(exec::Exec),
     /// Make one call
@@ -107,6 +110,7 @@ const FRONT: &str = "\
 toolgate: the trust boundary for LLM tool calls. The model proposes a call; the gate decides whether it may happen,
 makes it happen at most once, and answers with a result or with a reason.
 
+  toolgate init DIR                        write a folder to start from
   toolgate call DIR TOOL JSON              make one call
   toolgate exec DIR --from openai-chat     answer a model's message on stdin
   toolgate approvals DIR list              what waits for a person
@@ -122,6 +126,7 @@ impl Cli {
             .map_err(|error| Failure::fault(format!("the runtime cannot be started: {error}")))?;
         runtime.block_on(async {
             match self.command {
+                Command::Init(init) => init.run(output),
                 Command::Exec(exec) => exec.run(output).await,
                 Command::Call(call) => call.run(output).await,
                 Command::Tools(tools) => tools.run(output),

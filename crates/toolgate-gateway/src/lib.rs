@@ -9,4 +9,5 @@ mod cases;
 pub mod cli;
 pub mod config;
 pub mod identity;
+mod init;
 mod mcp;

@@ -3,6 +3,7 @@
 mod cases;
 mod dropped;
 mod faults;
+mod first_hour;
 mod interrupted;
 mod killed;
 mod race;
