@@ -3,7 +3,6 @@
 mod story;
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
@@ -20,7 +19,7 @@ pub(crate) struct NewFolder {
 /// A file of it.
 #[derive(Debug)]
 struct NewFile {
-    /// Below the folder, in its parts.
+    /// Below the folder, with `/` between its parts.
     path: Cow<'static, str>,
     text: Cow<'static, str>,
 }
@@ -57,27 +56,21 @@ impl NewFolder {
         self.files.iter().map(|file| &*file.path)
     }
 
-    /// How it looks when it is named `name`: a line for what stands in it, and one for each folder below.
+    /// How it looks when it is named `name`: a line for each folder, with the files in it.
     pub(crate) fn tree(&self, name: &str) -> Vec<String> {
-        let mut below: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-        let mut order: Vec<&str> = Vec::new();
+        let mut folders: Vec<(String, Vec<&str>)> = vec![(format!("{}/", name.trim_end_matches('/')), Vec::new())];
         for path in self.paths() {
-            let (folder, file) = path.rsplit_once('/').unwrap_or(("", path));
-            if !below.contains_key(folder) {
-                order.push(folder);
+            let (folder, file) = match path.rsplit_once('/') {
+                Some((folder, file)) => (format!("  {folder}/"), file),
+                None => (format!("{}/", name.trim_end_matches('/')), path),
+            };
+            match folders.iter_mut().find(|(known, _)| *known == folder) {
+                Some((_, files)) => files.push(file),
+                None => folders.push((folder, vec![file])),
             }
-            below.entry(folder).or_default().push(file);
         }
-        let width = order.iter().map(|folder| folder.len()).max().unwrap_or(0) + 2;
-        let mut lines = vec![format!("{}/", name.trim_end_matches('/'))];
-        for folder in order {
-            let files = below.remove(folder).unwrap_or_default().join("  ");
-            lines.push(match folder {
-                "" => format!("  {files}"),
-                folder => format!("  {:width$} {files}", format!("{folder}/")),
-            });
-        }
-        lines
+        let width = folders.iter().map(|(folder, _)| folder.chars().count()).max().unwrap_or(0);
+        folders.iter().map(|(folder, files)| format!("{folder:width$}  {}", files.join("  "))).collect()
     }
 
     /// Whether `dir` could take it: there is nothing, or an empty folder.
@@ -169,7 +162,7 @@ mod tests {
     #[test]
     fn a_tree_has_a_line_for_each_folder() {
         let new = folder(&[("a.toml", ""), ("b.sql", ""), ("tools/one.toml", ""), ("tools/two.toml", ""), ("c/d", "")]);
-        let lines = ["shop/", "  a.toml  b.sql", "  tools/  one.toml  two.toml", "  c/      d"];
+        let lines = ["shop/     a.toml  b.sql", "  tools/  one.toml  two.toml", "  c/      d"];
         assert_eq!(new.tree("shop/"), lines);
     }
 

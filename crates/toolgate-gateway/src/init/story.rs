@@ -14,12 +14,11 @@ macro_rules! file {
 
 /// The call that begins the story: its tool, and its arguments.
 pub(crate) const FIRST_CALL: [&str; 2] =
-    ["create_refund", r#"{"order_id":"ord_1","amount_cents":9000,"reason":"damaged"}"#];
+    ["create_refund", r#"{"order_id":"ord_1","amount_cents":9000,"reason":"late"}"#];
 
 /// What the folder's reader should know before that.
-pub(crate) const WORDS: &str = "\
-alice@acme works in support: what she asks for is asked without --as. mia@acme is a manager.
-Refunds above 5000 cents wait for another person who is one.";
+pub(crate) const WORDS: &str =
+    "alice@acme asks, unless --as says who; above 5000 cents a manager, mia@acme, must approve.";
 
 /// The folder of the story.
 pub(crate) fn story() -> NewFolder {

@@ -9,7 +9,7 @@ use crate::door::{Run, toolgate};
 /// An empty folder in which somebody begins.
 struct Desk(tempfile::TempDir);
 
-const REFUND: &str = r#"{"order_id":"ord_1","amount_cents":9000,"reason":"damaged"}"#;
+const REFUND: &str = r#"{"order_id":"ord_1","amount_cents":9000,"reason":"late"}"#;
 
 impl Desk {
     fn new() -> Self {
@@ -60,7 +60,7 @@ fn five_commands_lead_to_a_refund_that_is_made_once() {
     let done = desk.run(&refund);
     assert_eq!(done.exit, Some(0), "{done:?}");
     let done = done.json();
-    assert_eq!(done["result"], json!({ "refund_id": "re_1", "amount_cents": 9000 }));
+    assert_eq!(done["result"], json!({ "refund_id": "re_1" }));
     assert_eq!((&done["effect"], &done["replayed"]), (&json!("done"), &json!(false)));
 
     let again = desk.run(&refund).json();
@@ -72,8 +72,7 @@ fn five_commands_lead_to_a_refund_that_is_made_once() {
 fn what_is_written_is_short_and_sound() {
     let desk = Desk::new();
     let init = desk.run(&["init", "shop"]);
-    let (tree, words): (Vec<&str>, Vec<&str>) =
-        init.stdout.lines().partition(|line| line.contains("  ") || *line == "shop/");
+    let (tree, words): (Vec<&str>, Vec<&str>) = init.stdout.lines().partition(|line| line.contains("  "));
     assert!(words.len() <= 6, "{init:?}");
     let written = files(&desk.path().join("shop"));
     for file in &written {
