@@ -9,6 +9,7 @@ mod exit;
 mod explain;
 mod health;
 mod mcp;
+mod init;
 mod output;
 mod serve;
 mod signals;
@@ -44,6 +45,8 @@ pub struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Write a new gate folder to start from
+    Init(init::Init),
     /// Answer a model's message: its tool calls on stdin become tool messages on stdout
     Exec(exec::Exec),
     /// Answer programs over HTTP
@@ -116,6 +119,7 @@ const FRONT: &str = "\
 toolgate: the trust boundary for LLM tool calls. The model proposes a call; the gate decides whether it may happen,
 makes it happen at most once, and answers with a result or with a reason.
 
+  toolgate init DIR                        write a folder to start from
   toolgate call DIR TOOL JSON              make one call
   toolgate exec DIR --from openai-chat     answer a model's message on stdin
   toolgate approvals DIR list              what waits for a person
@@ -136,13 +140,14 @@ impl Cli {
             .map_err(|error| Failure::fault(format!("the runtime cannot be started: {error}")))?;
         runtime.block_on(async {
             match self.command {
+                Command::Init(init) => init.run(output),
                 Command::Exec(exec) => exec.run(output).await,
                 Command::Serve(serve) => serve.run(output).await,
                 Command::Health(health) => health.run(output).await,
                 Command::Call(call) => call.run(output).await,
                 Command::Tools(tools) => tools.run(output),
                 Command::Mcp(mcp) => mcp.run(output).await,
-                Command::Check(check) => check.run(output),
+                Command::Check(check) => check.run(output).await,
                 Command::Approvals(approvals) => approvals.run(output).await,
                 Command::Audit(audit) => audit.run(output).await,
                 Command::Why(why) => why.run(output).await,

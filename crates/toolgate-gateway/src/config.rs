@@ -79,6 +79,8 @@ pub enum Purpose {
     Run,
     /// To look at what it is: the store is left alone.
     Look,
+    /// To judge cases: the store and what has a seed are made anew, in memory, and nothing lasts.
+    Rehearse,
 }
 
 /// Loads the gate of a folder.
@@ -104,7 +106,11 @@ fn ready_with(dir: &Path, purpose: Purpose, adjust: impl FnOnce(Builder) -> Buil
     let sources = reader.contracts();
     let policies = reader.policies();
     let mut builder = Gate::builder();
-    for tool in reader.tools(&sources, &Databases::new(dir, databases)) {
+    let databases = match purpose {
+        Purpose::Run | Purpose::Look => Databases::new(dir, databases),
+        Purpose::Rehearse => Databases::rehearsed(dir, databases),
+    };
+    for tool in reader.tools(&sources, &databases) {
         builder = builder.tool(tool);
     }
     for Source { file, text, .. } in &policies {
@@ -153,6 +159,14 @@ pub fn open_store(dir: &Path) -> Result<Store, LoadError> {
         }
         None => Err(reader.end()),
     }
+}
+
+/// The cases of a folder, a file and its text each, and what is wrong with the files themselves.
+pub(crate) fn cases(dir: &Path) -> (Vec<(PathBuf, String)>, Vec<Finding>) {
+    let mut reader = Reader { dir, findings: Vec::new(), unread: Vec::new() };
+    let files = reader.files("cases", "jsonl").unwrap_or_default();
+    let sources = files.iter().filter_map(|file| reader.read_text(file));
+    (sources.map(|Source { file, text, .. }| (file, text)).collect(), reader.findings)
 }
 
 /// The file of the folder's settings.

@@ -1,13 +1,15 @@
 //! The command `toolgate`: a gate from a folder, for the shell. It decides nothing: what is decided stands in the crate
 //! `toolgate`.
 //!
-//! [`config`] reads a folder, [`backend`] runs its tools, [`identity`] knows its people, [`http`] answers programs,
-//! [`cli`] is the command.
+//! [`config`] reads a folder, `cases` hold it to what it is meant to do, [`backend`] runs its tools, [`identity`] knows its
+//! people, [`http`] and `mcp` answer programs, [`cli`] is the command.
 
 pub mod backend;
+mod cases;
 pub mod cli;
 pub mod config;
 pub mod http;
 pub mod identity;
+mod init;
 mod mcp;
 mod shown;

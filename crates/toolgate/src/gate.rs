@@ -230,6 +230,16 @@ impl Gate {
         visible(&self.line.registry, &self.line.policies, session)
     }
 
+    /// All contracts, by name, whoever may see them.
+    pub fn contracts(&self) -> impl Iterator<Item = &Contract> {
+        self.line.registry.iter().map(|tool| &tool.contract)
+    }
+
+    /// How many policies judge its calls, those that contracts stand for among them.
+    pub fn policy_count(&self) -> usize {
+        self.line.policies.count()
+    }
+
     /// The approvals of the session's tenant, newest first.
     pub async fn approvals(&self, session: &Session) -> Result<Vec<Approval>, Fault> {
         Ok(self.line.store.approvals(session.tenant().to_owned()).await?)

@@ -163,6 +163,7 @@ pub(crate) struct Policies {
     schema: String,
     /// INVARIANT (one slice an action): every tool has one, with each policy that could speak of it.
     slices: HashMap<String, Slice>,
+    count: usize,
     kinds: Kinds,
     authorizer: Authorizer,
 }
@@ -207,6 +208,7 @@ impl Policies {
     }
 
     fn sliced(schema: String, vocabulary: &Vocabulary<'_>, rules: Vec<load::Rule>) -> Option<Self> {
+        let count = rules.len();
         let mut chosen: Vec<Vec<Arc<load::Rule>>> = vocabulary.tools.iter().map(|_| Vec::new()).collect();
         for rule in rules.into_iter().map(Arc::new) {
             for place in &rule.tools {
@@ -219,12 +221,17 @@ impl Policies {
             .zip(chosen)
             .map(|(tool, rules)| Some((tool.name.to_owned(), Slice::new(tool, rules)?)))
             .collect::<Option<_>>()?;
-        Some(Self { schema, slices, kinds: Kinds::new()?, authorizer: Authorizer::new() })
+        Some(Self { schema, slices, count, kinds: Kinds::new()?, authorizer: Authorizer::new() })
     }
 
     /// The generated schema, in Cedar's own syntax.
     pub(crate) fn cedar_schema(&self) -> &str {
         &self.schema
+    }
+
+    /// How many policies there are, those of the contracts' approvals among them.
+    pub(crate) fn count(&self) -> usize {
+        self.count
     }
 
     /// The verdict on a call that would run.

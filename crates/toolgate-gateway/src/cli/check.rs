@@ -1,14 +1,16 @@
-//! `toolgate check`: every fault of a gate folder at once.
+//! `toolgate check`: every fault of a gate folder at once, and whether its cases hold.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::json;
 
 use super::{Exit, Failure, Output, find_folder};
-use crate::config::{self, Finding, LoadError, Purpose};
+use crate::cases::Cases;
+use crate::config::{self, Finding, LoadError, Loaded, Purpose};
 
-/// Check a gate folder.
+/// Check a gate folder: contracts, policies, and the cases that they must hold.
 #[derive(Debug, Args)]
 #[command(after_help = "Example: toolgate check examples/shop")]
 pub(super) struct Check {
@@ -25,49 +27,110 @@ pub(super) struct Check {
     json: bool,
 }
 
+/// What was found, for scripts.
+#[derive(Debug, Serialize)]
+struct Report {
+    ok: bool,
+    findings: Vec<Finding>,
+    /// How much a sound folder has.
+    #[serde(flatten)]
+    counts: Option<Counts>,
+    cases: Judged,
+}
+
+#[derive(Debug, Serialize)]
+struct Counts {
+    tools: usize,
+    policies: usize,
+}
+
+/// The cases of a folder. They are judged only where the folder has no other faults.
+#[derive(Debug, Serialize)]
+struct Judged {
+    judged: usize,
+    failed: usize,
+}
+
 impl Check {
-    pub(super) fn run(self, output: &mut Output) -> Result<Exit, Failure> {
-        let dir = find_folder(self.dir)?;
+    pub(super) async fn run(self, output: &mut Output) -> Result<Exit, Failure> {
+        let dir = find_folder(self.dir.clone())?;
         if !dir.is_dir() {
             return Err(Failure::usage(format!("there is no folder {}", dir.display())));
         }
         if self.verbose {
             output.note(&format!("checking {}", dir.display()));
         }
-        let findings = match config::load(&dir, Purpose::Look) {
-            Ok(loaded) if self.print_cedar_schema => {
-                match self.json {
-                    true => output.json(&json!({ "cedar_schema": loaded.gate.cedar_schema() })),
-                    false => output.line(loaded.gate.cedar_schema()),
-                }
-                return Ok(Exit::Ok);
+        let loaded = loaded(&dir, Purpose::Look)?;
+        if let (true, Ok(loaded)) = (self.print_cedar_schema, &loaded) {
+            match self.json {
+                true => output.json(&json!({ "cedar_schema": loaded.gate.cedar_schema() })),
+                false => output.line(loaded.gate.cedar_schema()),
             }
-            Ok(_) => Vec::new(),
-            Err(LoadError::Findings(findings)) => findings,
-            Err(LoadError::Store(error)) => return Err(Failure::fault(error.to_string())),
-        };
-        if self.json {
-            let list: Vec<Value> = findings.iter().map(described).collect();
-            output.json(&json!({ "ok": findings.is_empty(), "findings": list }));
-        } else if findings.is_empty() {
-            output.line(&format!("ok: no faults in {}", dir.display()));
-        } else {
-            for finding in &findings {
-                output.line(&finding.to_string());
-            }
-            let plural = if findings.len() == 1 { "fault" } else { "faults" };
-            output.note(&format!("error: {} {plural} in {}", findings.len(), dir.display()));
+            return Ok(Exit::Ok);
         }
-        Ok(if findings.is_empty() { Exit::Ok } else { Exit::Usage })
+        let report = examined(&dir, loaded).await?;
+        match self.json {
+            true => output.json(&report),
+            false => report.show(&dir, output),
+        }
+        Ok(if report.ok { Exit::Ok } else { Exit::Usage })
     }
 }
 
-fn described(finding: &Finding) -> Value {
-    json!({
-        "file": finding.file,
-        "line": finding.line,
-        "column": finding.column,
-        "message": finding.message,
-        "hint": finding.hint,
-    })
+/// The gate of the folder, or its faults.
+fn loaded(dir: &Path, purpose: Purpose) -> Result<Result<Loaded, Vec<Finding>>, Failure> {
+    match config::load(dir, purpose) {
+        Ok(loaded) => Ok(Ok(loaded)),
+        Err(LoadError::Findings(findings)) => Ok(Err(findings)),
+        Err(LoadError::Store(error)) => Err(Failure::fault(error.to_string())),
+    }
+}
+
+/// Everything that is wrong with the folder and, if nothing is, the cases that do not hold.
+async fn examined(dir: &Path, loaded: Result<Loaded, Vec<Finding>>) -> Result<Report, Failure> {
+    let (cases, mut findings) = Cases::read(dir);
+    let counts = match loaded {
+        Ok(Loaded { gate, .. }) => Some(Counts { tools: gate.contracts().count(), policies: gate.policy_count() }),
+        Err(wrong) => {
+            findings.extend(wrong);
+            None
+        }
+    };
+    let mut judged = Judged { judged: 0, failed: 0 };
+    if findings.is_empty() && cases.count() > 0 {
+        match self::loaded(dir, Purpose::Rehearse)? {
+            Ok(rehearsal) => {
+                findings = cases.judge(&rehearsal).await?;
+                rehearsal.gate.finish().await?;
+                judged = Judged { judged: cases.count(), failed: findings.len() };
+            }
+            Err(wrong) => findings = wrong,
+        }
+    }
+    findings.sort();
+    Ok(Report { ok: findings.is_empty(), findings, counts, cases: judged })
+}
+
+impl Report {
+    fn show(&self, dir: &Path, output: &mut Output) {
+        let Judged { judged, failed } = self.cases;
+        if let (true, Some(Counts { tools, policies })) = (self.ok, &self.counts) {
+            let tools = counted(*tools, "tool", "tools");
+            let policies = counted(*policies, "policy", "policies");
+            output.line(&format!("ok: {tools}, {policies}, {}", counted(judged, "case", "cases")));
+            return;
+        }
+        for finding in &self.findings {
+            output.line(&finding.to_string());
+        }
+        let dir = dir.display();
+        output.note(&match failed {
+            0 => format!("error: {} in {dir}", counted(self.findings.len(), "fault", "faults")),
+            failed => format!("error: {failed} of {} in {dir} failed", counted(judged, "case", "cases")),
+        });
+    }
+}
+
+fn counted(count: usize, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
 }

@@ -3,10 +3,13 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use serde::{Serialize, Serializer};
+
 /// One fault of a gate folder.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Finding {
     /// The file, relative to the folder.
+    #[serde(serialize_with = "as_shown")]
     pub file: PathBuf,
     /// The line, from 1.
     pub line: usize,
@@ -17,6 +20,7 @@ pub struct Finding {
     /// What to do.
     pub hint: Option<String>,
     /// The text of the line, to show the place.
+    #[serde(skip)]
     pub source: Option<String>,
 }
 
@@ -53,14 +57,20 @@ impl fmt::Display for Finding {
         write!(f, "{}:{}:{}: {}", self.file.display(), self.line, self.column, self.message)?;
         if let Some(source) = self.source.as_deref().filter(|source| !source.trim().is_empty()) {
             const WIDTH: usize = 100;
-            if self.column <= WIDTH {
-                let shown: String = source.chars().take(WIDTH).map(|c| if c.is_control() { ' ' } else { c }).collect();
-                write!(f, "\n  | {shown}\n  | {:>column$}", "^", column = self.column)?;
-            }
+            // Of a long line the part around the place.
+            let skipped = if self.column <= WIDTH { 0 } else { self.column - WIDTH / 2 };
+            let part = source.chars().skip(skipped).take(WIDTH);
+            let shown: String = part.map(|c| if c.is_control() { ' ' } else { c }).collect();
+            write!(f, "\n  | {shown}\n  | {:>column$}", "^", column = self.column - skipped)?;
         }
         if let Some(hint) = &self.hint {
             write!(f, "\n  hint: {hint}")?;
         }
         Ok(())
     }
+}
+
+/// A path as people see it: one that is not UTF-8 has no other form in JSON.
+fn as_shown<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(&path.display())
 }

@@ -1,7 +1,9 @@
 //! What data cannot tell: callers that go away, processes that are killed, races, broken stores and broken folders.
 
+mod cases;
 mod dropped;
 mod faults;
+mod first_hour;
 mod interrupted;
 mod killed;
 mod mcp;

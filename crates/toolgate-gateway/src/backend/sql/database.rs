@@ -30,6 +30,8 @@ pub(crate) struct Place {
 pub(super) struct Database {
     path: PathBuf,
     seed: Option<PathBuf>,
+    /// Whether what the seed makes, in memory, stands for the file.
+    rehearsed: bool,
     /// INVARIANT (made once): set where the file was seen; one that is gone since is never made anew, for an empty
     /// balance would look like a full one.
     seen: AtomicBool,
@@ -53,9 +55,19 @@ const STEPS: i32 = 1000;
 impl Databases {
     /// The databases of the gate in `folder`, by name. Nothing is opened yet.
     pub(crate) fn new(folder: &Path, places: impl IntoIterator<Item = (String, Place)>) -> Self {
+        Self::of(folder, places, false)
+    }
+
+    /// The same, but where there is a seed, what it makes stands for the file: the same data every time, in memory, that
+    /// nobody writes to.
+    pub(crate) fn rehearsed(folder: &Path, places: impl IntoIterator<Item = (String, Place)>) -> Self {
+        Self::of(folder, places, true)
+    }
+
+    fn of(folder: &Path, places: impl IntoIterator<Item = (String, Place)>, rehearsed: bool) -> Self {
         let databases = places.into_iter().map(|(name, Place { path, seed })| {
             let seed = seed.map(|seed| folder.join(seed));
-            (name, Arc::new(Database::new(folder.join(path), seed)))
+            (name, Arc::new(Database::new(folder.join(path), seed, rehearsed)))
         });
         Self(Arc::new(databases.collect()))
     }
@@ -70,8 +82,15 @@ impl Databases {
 }
 
 impl Database {
-    pub(super) fn new(path: PathBuf, seed: Option<PathBuf>) -> Self {
-        Self { path, seed, seen: AtomicBool::new(false), readers: Mutex::default(), writers: Mutex::default() }
+    pub(super) fn new(path: PathBuf, seed: Option<PathBuf>, rehearsed: bool) -> Self {
+        Self {
+            path,
+            seed,
+            rehearsed,
+            seen: AtomicBool::new(false),
+            readers: Mutex::default(),
+            writers: Mutex::default(),
+        }
     }
 
     /// Works with a connection that shows how the database is or, where it is not there yet, how its seed would make it.
@@ -81,7 +100,7 @@ impl Database {
         work: impl FnOnce(&mut Connection) -> Result<T, Trouble>,
     ) -> Result<T, Trouble> {
         match &self.seed {
-            Some(seed) if !self.path.exists() => {
+            Some(seed) if !self.rehearsed && !self.path.exists() => {
                 let mut connection = seed::rehearse(seed).map_err(|why| self.unmade(seed, &why))?;
                 work(&mut connection)
             }
@@ -134,6 +153,17 @@ impl Database {
     }
 
     fn open(&self, mode: Mode, watch: &Watch) -> Result<Connection, Trouble> {
+        match &self.seed {
+            Some(seed) if self.rehearsed => {
+                let connection = seed::rehearse(seed).map_err(|why| self.unmade(seed, &why))?;
+                connection.execute_batch("pragma query_only = on").map_err(|error| Trouble::of(&error))?;
+                Ok(connection)
+            }
+            Some(_) | None => self.open_file(mode, watch),
+        }
+    }
+
+    fn open_file(&self, mode: Mode, watch: &Watch) -> Result<Connection, Trouble> {
         if !self.path.exists() {
             let path = self.path.display();
             if self.seen.load(Ordering::SeqCst) {

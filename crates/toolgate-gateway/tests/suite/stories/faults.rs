@@ -183,7 +183,9 @@ fn a_sound_folder_has_no_faults() {
     let folder = Folder::shop();
     let run = Run::of(&mut toolgate(&["check", folder.path().to_str().unwrap(), "--json"]), "");
     assert_eq!(run.exit, Some(0), "{run:?}");
-    assert_eq!(run.json(), json!({ "ok": true, "findings": [] }));
+    let found =
+        json!({ "ok": true, "findings": [], "tools": 5, "policies": 4, "cases": { "judged": 15, "failed": 0 } });
+    assert_eq!(run.json(), found);
     assert!(!folder.join("state/toolgate.db").exists(), "a look opens no store");
 }
 
