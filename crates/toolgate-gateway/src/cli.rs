@@ -1,5 +1,6 @@
 //! The command line: one tree of commands, its manners, and its exit codes.
 
+mod admit;
 mod approvals;
 mod audit;
 mod call;
@@ -45,6 +46,8 @@ enum Command {
     Exec(exec::Exec),
     /// Make one call
     Call(call::Call),
+    /// Admission alone: whether calls keep their contracts, a case a line
+    Admit(admit::Admit),
     /// List the tools that somebody may see
     Tools(tools::Tools),
     /// Check a gate folder: every fault at once
@@ -124,6 +127,7 @@ impl Cli {
             match self.command {
                 Command::Exec(exec) => exec.run(output).await,
                 Command::Call(call) => call.run(output).await,
+                Command::Admit(admit) => admit.run(),
                 Command::Tools(tools) => tools.run(output),
                 Command::Check(check) => check.run(output),
                 Command::Approvals(approvals) => approvals.run(output).await,
