@@ -1,5 +1,6 @@
 //! The command line: one tree of commands, its manners, and its exit codes.
 
+mod admit;
 mod approvals;
 mod audit;
 mod call;
@@ -53,6 +54,8 @@ enum Command {
     Serve(serve::Serve),
     /// Make one call
     Call(call::Call),
+    /// Admission alone: whether calls keep their contracts, a case a line
+    Admit(admit::Admit),
     /// List the tools that somebody may see
     Tools(tools::Tools),
     /// Serve a gate to one MCP client on stdin and stdout
@@ -145,6 +148,7 @@ impl Cli {
                 Command::Serve(serve) => serve.run(output).await,
                 Command::Health(health) => health.run(output).await,
                 Command::Call(call) => call.run(output).await,
+                Command::Admit(admit) => admit.run(),
                 Command::Tools(tools) => tools.run(output),
                 Command::Mcp(mcp) => mcp.run(output).await,
                 Command::Check(check) => check.run(output).await,

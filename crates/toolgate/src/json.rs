@@ -27,6 +27,7 @@ mod diagnose;
 mod digest;
 mod flaw;
 mod number;
+mod place;
 mod reader;
 mod string;
 

@@ -55,7 +55,7 @@
 //!
 //! # Where to read on
 //!
-//! [`gate`] is the line itself; [`contract`] what a tool declares; [`refusal`] the table of codes; [`ledger`] the state
+//! [`gate`] is the line itself; [`contract`] what a tool declares; [`admission`] its first questions alone; [`refusal`] the table of codes; [`ledger`] the state
 //! machine that makes writes happen at most once; [`backend`] how a tool is run; [`audit`] the record.
 
 pub mod call;
@@ -65,6 +65,7 @@ pub mod session;
 pub mod gate;
 mod stage;
 
+pub mod admission;
 pub mod fields;
 pub mod json;
 pub mod schema;

@@ -111,8 +111,27 @@ fn only_the_policy_room_knows_cedar() {
 #[test]
 fn the_words_below_do_not_know_the_line() {
     let rooms = [
-        "approval", "audit", "call", "caught", "clock", "contract", "facts", "fields", "json", "lanes", "ledger",
-        "policy", "recovery", "refusal", "reply", "result", "schema", "session", "template", "trace",
+        "admission",
+        "approval",
+        "audit",
+        "call",
+        "caught",
+        "clock",
+        "contract",
+        "facts",
+        "fields",
+        "json",
+        "lanes",
+        "ledger",
+        "policy",
+        "recovery",
+        "refusal",
+        "reply",
+        "result",
+        "schema",
+        "session",
+        "template",
+        "trace",
     ];
     for room in rooms {
         let mut files = vec![source().join(format!("{room}.rs"))];

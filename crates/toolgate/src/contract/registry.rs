@@ -75,7 +75,7 @@ impl Registry {
         self.tools.get(name)
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Registered> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Registered> + Clone {
         self.tools.values().map(|tool| &**tool)
     }
 

@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use super::place;
+
 /// Why a text was refused, where, and how to mend it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message} at line {line} column {column}")]
@@ -20,6 +22,9 @@ pub struct Flaw {
     ///
     /// INVARIANT (no echo): holds no value of the text; a member's name only if it is short and printable.
     pub message: Cow<'static, str>,
+    /// The value it stands in, as a JSON pointer: told of a flaw inside a value. The whole text, `""`, where it is the
+    /// structure that is broken.
+    pub pointer: String,
     hint: Option<&'static str>,
 }
 
@@ -136,6 +141,22 @@ impl FlawCode {
             Self::Number => "number",
         }
     }
+
+    /// Whether the text around it has a structure all the same.
+    fn is_inside_a_value(self) -> bool {
+        match self {
+            Self::DuplicateKey | Self::ControlCharacter | Self::LoneSurrogate | Self::Number => true,
+            Self::Syntax
+            | Self::TrailingData
+            | Self::Truncated
+            | Self::NotObject
+            | Self::DoubleEncoded
+            | Self::CodeFence
+            | Self::Depth
+            | Self::Size
+            | Self::Members => false,
+        }
+    }
 }
 
 impl fmt::Display for FlawCode {
@@ -151,12 +172,14 @@ impl Fail {
         let line_start = before.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
         let in_line = before.get(line_start..).unwrap_or_default();
         let (code, message, hint) = self.found.describe();
+        let pointer = if code.is_inside_a_value() { place::pointer(bytes, self.at) } else { String::new() };
         Flaw {
             code,
             line: 1 + before.iter().filter(|&&byte| byte == b'\n').count(),
             column: 1 + in_line.iter().filter(|&&byte| !is_continuation(byte)).count(),
             offset: self.at,
             message,
+            pointer,
             hint,
         }
     }

@@ -1,19 +1,18 @@
-//! admit: `Call -> Admitted`. Looks the name up among what this session may see, reads the arguments strictly, holds
-//! them to the schema, and computes the two digests.
+//! admit: `Call -> Admitted`. Looks the name up among what this session may see, lets [`admission`] read the arguments
+//! and hold them to the schema, and computes the two digests.
 
 use std::sync::Arc;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use tokio::time::Instant;
 
 use super::Stop;
+use crate::admission::{self, EffectiveArguments};
 use crate::call::{Call, OperationId, Ref};
 use crate::contract::{Contract, Registered, Registry};
-use crate::fields::nearest;
-use crate::json::{self, Digest, Flaw, Limits, canonical};
+use crate::json::{Digest, Limits};
 use crate::policy::Policies;
-use crate::refusal::{Code, Refusal};
-use crate::schema::{Problem, Problems};
+use crate::refusal::Refusal;
 use crate::session::Session;
 use crate::trace::{Learned, Trace};
 
@@ -44,9 +43,7 @@ pub(crate) struct Admitted {
 /// What the checks of this stage found, before it is a proof.
 struct Checked {
     tool: Arc<Registered>,
-    arguments: Map<String, Value>,
-    masked: Value,
-    args_digest: Digest,
+    arguments: EffectiveArguments,
     call_digest: Digest,
 }
 
@@ -62,10 +59,12 @@ impl Admit {
             Ok(checked) => checked,
             Err(refusal) => {
                 trace.note("admit", Learned::new().with("refused", refusal.code().as_str()));
-                return Err(Stop::refused(*refusal, trace));
+                return Err(Stop::refused(refusal, trace));
             }
         };
-        let Checked { tool, arguments, masked, args_digest, call_digest } = checked;
+        let Checked { tool, arguments, call_digest } = checked;
+        let args_digest = arguments.digest();
+        let (arguments, masked) = arguments.into_parts();
         trace.note("admit", learned(&tool.contract, args_digest, call_digest, masked));
         let deadline = started + tool.contract.deadline;
         let patience = call.patience.map_or(deadline, |patience| deadline.min(started + patience));
@@ -84,27 +83,12 @@ impl Admit {
         })
     }
 
-    fn check(&self, call: &Call, session: &Session) -> Result<Checked, Box<Refusal>> {
+    fn check(&self, call: &Call, session: &Session) -> Result<Checked, Refusal> {
         let tool = self.find(&call.tool, session).ok_or_else(|| self.unknown(&call.tool, session))?;
-        let contract = &tool.contract;
-        if call.operation.is_some() && !contract.once.caller {
-            let message = "This tool takes no operation id: its contract does not say `caller = true`.";
-            return Err(Box::new(Refusal::before(Code::InvalidCall).message(message)));
-        }
-        let arguments = json::read_arguments(&call.arguments, &self.limits).map_err(|flaw| not_json(&tool, &flaw))?;
-        let arguments = Value::Object(arguments);
-        let problems = contract.input.problems(&arguments);
-        if !problems.list.is_empty() {
-            return Err(not_fitting(&tool, problems));
-        }
-        let (name, effective) = (canonical(&json!(contract.name)), canonical(&arguments));
-        let args_digest = Digest::of_all(&[b"[", name.as_bytes(), b",", effective.as_bytes(), b"]"]);
-        let (args, own) = (args_digest.hex(), contract.digest.hex());
+        let arguments = admission::check(&tool.contract, call, &self.limits)?;
+        let (args, own) = (arguments.digest().hex(), tool.contract.digest.hex());
         let call_digest = Digest::of_all(&[b"[\"", args.as_bytes(), b"\",\"", own.as_bytes(), b"\"]"]);
-        let masked = contract.input.masked(&arguments);
-        // `read_arguments` gives an object; the match only takes it out of the value again.
-        let Value::Object(arguments) = arguments else { return Err(Box::new(Refusal::before(Code::InvalidJson))) };
-        Ok(Checked { tool, arguments, masked, args_digest, call_digest })
+        Ok(Checked { tool, arguments, call_digest })
     }
 
     fn find(&self, name: &str, session: &Session) -> Option<Arc<Registered>> {
@@ -112,15 +96,9 @@ impl Admit {
         self.policies.visible(name, session).then(|| Arc::clone(tool))
     }
 
-    /// The same answer for a tool that is hidden and for one that is not there: hints come from visible tools alone.
-    fn unknown(&self, name: &str, session: &Session) -> Box<Refusal> {
+    fn unknown(&self, name: &str, session: &Session) -> Refusal {
         let names = self.registry.iter().map(|tool| tool.contract.name.as_str());
-        let visible = names.filter(|known| self.policies.visible(known, session));
-        let refusal = Refusal::before(Code::UnknownTool);
-        Box::new(match nearest(name, visible) {
-            Some(hint) => refusal.message(format!("There is no tool of this name: {hint}")),
-            None => refusal,
-        })
+        admission::unknown_tool(name, names.filter(|known| self.policies.visible(known, session)))
     }
 }
 
@@ -130,24 +108,6 @@ fn learned(contract: &Contract, args_digest: Digest, call_digest: Digest, masked
         .with("args_digest", args_digest.hex())
         .with("call_digest", call_digest.hex())
         .with("arguments", masked)
-}
-
-fn not_json(tool: &Registered, flaw: &Flaw) -> Box<Refusal> {
-    let problem = Problem {
-        at: String::new(),
-        code: flaw.code.as_str().to_owned(),
-        message: flaw.to_string(),
-        hint: flaw.hint().map(str::to_owned),
-    };
-    let message = format!("The arguments of {} are not strict JSON: {flaw}.", tool.contract.name);
-    Box::new(Refusal::before(Code::InvalidJson).message(message).problems(vec![problem], 0))
-}
-
-fn not_fitting(tool: &Registered, problems: Problems) -> Box<Refusal> {
-    let count = problems.list.len() + problems.more;
-    let plural = if count == 1 { "problem" } else { "problems" };
-    let message = format!("{count} {plural} in the arguments of {}.", tool.contract.name);
-    Box::new(Refusal::before(Code::InvalidArguments).message(message).problems(problems.list, problems.more))
 }
 
 impl Admitted {

@@ -1,4 +1,5 @@
-//! `anthropic`: a message with content blocks, or the blocks alone; one `user` message with a result for each call.
+//! `anthropic`: a message with content blocks, the blocks alone, or one `tool_use` block by itself; one `user` message with
+//! a result for each call.
 
 use serde_json::{Map, Value, json};
 
@@ -22,6 +23,13 @@ pub(super) fn decode(frame: &Frame<'_>) -> Result<Turn, WireFault> {
         return Ok(Turn::new(Dialect::Anthropic, blocks(frame, frame.bytes())?, false));
     }
     let message = frame.members(frame.bytes(), "the message")?;
+    if message.get("type") == Some(br#""tool_use""#) {
+        let mut calls = Calls::new(FORM);
+        if let Some(call) = call(frame, frame.bytes().trim_ascii())? {
+            calls.push(call);
+        }
+        return Ok(Turn::new(Dialect::Anthropic, calls.into_list(), false));
+    }
     let content = content(frame, &message)?;
     let cut_off = frame.stopped_early(&message, "stop_reason", &EARLY)?;
     let calls = if content.starts_with(b"\"") { Vec::new() } else { blocks(frame, content)? };

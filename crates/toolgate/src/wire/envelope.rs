@@ -156,7 +156,7 @@ impl<'a> Envelope<'a> {
 
     fn flawed(&mut self, at: &str, flaw: &Flaw) {
         let hint = flaw.hint().unwrap_or("send strict JSON");
-        self.problem(at, flaw.code.as_str(), flaw.message.clone(), hint);
+        self.problem(format!("{at}{}", flaw.pointer), flaw.code.as_str(), flaw.message.clone(), hint);
     }
 }
 

@@ -1,4 +1,5 @@
-//! `openai-chat`: an assistant message, or a whole completion with one choice; a `tool` message for each call.
+//! `openai-chat`: an assistant message, a whole completion with one choice, or one call object by itself; a `tool` message
+//! for each call.
 
 use serde_json::{Value, json};
 
@@ -14,12 +15,19 @@ const CALL: [&str; 3] = ["id", "type", "function"];
 /// The place among streamed deltas, and what Gemini sends along to get back.
 const CALL_EXTRAS: [&str; 2] = ["index", "extra_content"];
 const FUNCTION: [&str; 2] = ["name", "arguments"];
+/// A message has one of these.
+const MESSAGE: [&str; 3] = ["role", "content", "tool_calls"];
 
 /// Why a model stopped before it was done.
 const EARLY: [&str; 2] = ["length", "content_filter"];
 
 pub(super) fn decode(frame: &Frame<'_>) -> Result<Turn, WireFault> {
     let top = frame.members(frame.bytes(), "the message")?;
+    if is_call(&top) {
+        let mut calls = Calls::new(FORM);
+        calls.push(call(frame, frame.bytes().trim_ascii()));
+        return Ok(Turn::new(Dialect::OpenaiChat, calls.into_list(), false));
+    }
     let (message, mut cut_off) = match top.given("choices") {
         Some(choices) => {
             let choice = only_choice(frame, &top, choices)?;
@@ -60,6 +68,12 @@ pub(super) fn definition(name: &str, contract: &Contract, schema: Value) -> Valu
     json!({ "type": "function", "function": function })
 }
 
+/// Whether this is one of the objects of `tool_calls`, without the message around it.
+fn is_call(top: &Members<'_>) -> bool {
+    let mut names = top.names();
+    top.given("function").is_some() && !names.any(|name| MESSAGE.contains(&name) || name == "choices")
+}
+
 /// The one choice of a completion. Of several, each would be another turn.
 fn only_choice<'a>(frame: &Frame<'a>, top: &Members<'a>, choices: &'a [u8]) -> Result<Members<'a>, WireFault> {
     if let Some(calls) = top.given("tool_calls") {
@@ -93,8 +107,7 @@ fn expect_message<'a>(frame: &Frame<'a>, message: &Members<'a>) -> Result<(), Wi
             return Err(frame.fault(part, "a call in the form of another dialect", "read it as the dialect anthropic"));
         }
     }
-    let known = ["role", "content", "tool_calls"];
-    if !message.names().any(|name| known.contains(&name)) {
+    if !message.names().any(|name| MESSAGE.contains(&name)) {
         return Err(frame.fault(
             frame.bytes(),
             "neither an assistant message nor a completion",

@@ -112,6 +112,18 @@ mod reading {
     }
 
     #[test]
+    fn one_call_by_itself_is_read_as_if_its_message_stood_around_it() {
+        let call = r#" {"id":"c","type":"function","function":{"name":"n","arguments":"{\"a\": 1}"}} "#;
+        assert_eq!(whole(&read(Dialect::OpenaiChat, call)), [("c", "n", r#"{"a": 1}"#)]);
+        let turn = read(Dialect::OpenaiChat, r#"{"id":"c","function":{"name":"n"},"tenant":"other"}"#);
+        assert_eq!(problems(&turn, 0), [("/tenant", "additional_property")]);
+        let block = r#" {"type":"tool_use","id":"t","name":"n","input":{"a": 1}}"#;
+        assert_eq!(whole(&read(Dialect::Anthropic, block)), [("t", "n", r#"{"a": 1}"#)]);
+        let turn = read(Dialect::Anthropic, r#"{"type":"tool_use","id":"t","name":"n","content":[]}"#);
+        assert_eq!(problems(&turn, 0), [("/content", "additional_property")]);
+    }
+
+    #[test]
     fn a_message_of_words_has_no_calls() {
         for (dialect, message) in [
             (Dialect::OpenaiChat, r#"{"role":"assistant","content":"{\"tool_calls\":[{}]}"}"#),
@@ -267,15 +279,15 @@ mod broken_calls {
         let twice = r#"{"id":"call_3","id":"call_1","function":{"name":"get_order"}}"#;
         let good = r#"{"id":"call_4","function":{"name":"get_order"}}"#;
         let turn = read(Dialect::OpenaiChat, &openai(&[repeated, half, twice, good].join(",")));
-        assert_eq!(problems(&turn, 0), [("/function", "duplicate_key")]);
+        assert_eq!(problems(&turn, 0), [("/function/name", "duplicate_key")]);
         assert_eq!(problems(&turn, 1), [("/function/arguments", "lone_surrogate")]);
-        assert_eq!(problems(&turn, 2), [("", "duplicate_key")]);
+        assert_eq!(problems(&turn, 2), [("/id", "duplicate_key")]);
         let ids: Vec<&str> = turn.calls().iter().map(Proposed::call_id).collect();
         assert_eq!(ids, ["call_1", "call_2", "", "call_4"]);
         assert!(matches!(turn.calls()[3], Proposed::Call(_)));
 
         let block = r#"{"type":"text","type":"tool_use","id":"t","name":"n","input":{}}"#;
-        assert_eq!(problems(&read(Dialect::Anthropic, &anthropic(block)), 0), [("", "duplicate_key")]);
+        assert_eq!(problems(&read(Dialect::Anthropic, &anthropic(block)), 0), [("/type", "duplicate_key")]);
     }
 
     #[test]

@@ -1,0 +1,171 @@
+//! Admission alone: whether a call keeps the contract of its tool, without policies, a session or a store.
+//!
+//! A gate asks the same questions in its first stage, about the tools that a session may see. Here every contract is
+//! visible, and nothing can run: an answer says only that the call is one that a gate would go on with.
+//!
+//! ```
+//! use serde_json::json;
+//! use toolgate::Call;
+//! use toolgate::admission::Admission;
+//! use toolgate::contract::Contract;
+//! use toolgate::json::Limits;
+//!
+//! let keys = json!({
+//!     "description": "Adds two whole numbers.",
+//!     "effect": "read",
+//!     "input": { "properties": { "a": { "type": "integer" }, "b": { "type": "integer" } }, "required": ["a", "b"] },
+//! });
+//! let mut admission = Admission::new(Limits::default());
+//! admission.add(Contract::parse("add", &keys).unwrap()).unwrap();
+//! let arguments = admission.admit(&Call::new("call_1", "add", r#"{"b": 2.0, "a": 1}"#)).unwrap();
+//! assert_eq!(arguments.canonical(), r#"{"a":1,"b":2}"#);
+//! let refusal = admission.admit(&Call::new("call_2", "add", r#"{"a": "1"}"#)).unwrap_err();
+//! assert_eq!(refusal.problem_list().len(), 2);
+//! ```
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+use crate::call::Call;
+use crate::contract::Contract;
+use crate::fields::nearest;
+use crate::json::{self, Digest, Flaw, Limits, canonical};
+use crate::refusal::{Code, Refusal};
+use crate::schema::{Problem, Problems};
+
+/// Contracts, and the bounds of argument texts.
+#[derive(Debug)]
+pub struct Admission {
+    contracts: BTreeMap<String, Contract>,
+    limits: Limits,
+}
+
+/// Arguments that keep the schema of their tool: what policies, approvers, digests and backends see. INVARIANT
+/// (verbatim): they are the ones that were sent; nothing was coerced, repaired, dropped or defaulted.
+#[derive(Clone, Debug)]
+pub struct EffectiveArguments {
+    members: Map<String, Value>,
+    masked: Value,
+    canonical: String,
+    digest: Digest,
+}
+
+/// A name that two contracts have.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("two tools have the name `{0}`")]
+pub struct NameTaken(pub String);
+
+impl Admission {
+    /// No contracts yet. `limits` bounds the text of a call's arguments.
+    pub fn new(limits: Limits) -> Self {
+        Self { contracts: BTreeMap::new(), limits }
+    }
+
+    /// Takes a contract, unless its name is taken. What it says of other tools, such as the tool of a fact, is not
+    /// looked at: admission asks for none of it.
+    pub fn add(&mut self, contract: Contract) -> Result<(), NameTaken> {
+        if self.contracts.contains_key(&contract.name) {
+            return Err(NameTaken(contract.name));
+        }
+        self.contracts.insert(contract.name.clone(), contract);
+        Ok(())
+    }
+
+    /// The contracts, in the order of their names.
+    pub fn contracts(&self) -> impl Iterator<Item = &Contract> {
+        self.contracts.values()
+    }
+
+    /// The effective arguments of a call that its contract admits, or why it does not.
+    pub fn admit(&self, call: &Call) -> Result<EffectiveArguments, Refusal> {
+        let names = || self.contracts.keys().map(String::as_str);
+        let contract = self.contracts.get(&call.tool).ok_or_else(|| unknown_tool(&call.tool, names()))?;
+        check(contract, call, &self.limits)
+    }
+}
+
+impl EffectiveArguments {
+    /// The arguments, by name.
+    pub fn members(&self) -> &Map<String, Value> {
+        &self.members
+    }
+
+    /// Their one spelling, as JSON text.
+    pub fn canonical(&self) -> &str {
+        &self.canonical
+    }
+
+    /// `args_digest`: the digest of the canonical `[tool, arguments]`, which makes two calls equal.
+    pub fn digest(&self) -> Digest {
+        self.digest
+    }
+
+    /// The arguments for logs and records, without what the contract marks as secret or personal.
+    pub fn masked(&self) -> &Value {
+        &self.masked
+    }
+
+    pub(crate) fn into_parts(self) -> (Map<String, Value>, Value) {
+        (self.members, self.masked)
+    }
+}
+
+/// Holds a call to the contract of its tool.
+pub(crate) fn check(contract: &Contract, call: &Call, limits: &Limits) -> Result<EffectiveArguments, Refusal> {
+    if call.operation.is_some() && !contract.once.caller {
+        let message = "This tool takes no operation id: its contract does not say `caller = true`.";
+        return Err(Refusal::before(Code::InvalidCall).message(message));
+    }
+    let members = json::read_arguments(&call.arguments, limits).map_err(|flaw| not_json(contract, &flaw))?;
+    let arguments = Value::Object(members);
+    let problems = contract.input.problems(&arguments);
+    if !problems.list.is_empty() {
+        return Err(not_fitting(contract, problems));
+    }
+    let (name, effective) = (canonical(&json!(contract.name)), canonical(&arguments));
+    let digest = Digest::of_all(&[b"[", name.as_bytes(), b",", effective.as_bytes(), b"]"]);
+    let masked = contract.input.masked(&arguments);
+    // `read_arguments` gives an object; the match only takes it out of the value again.
+    let Value::Object(members) = arguments else { return Err(Refusal::before(Code::InvalidJson)) };
+    Ok(EffectiveArguments { members, masked, canonical: effective, digest })
+}
+
+/// The same answer for a tool that is hidden and for one that is not there: hints come from visible tools alone.
+pub(crate) fn unknown_tool<'a>(name: &str, visible: impl Iterator<Item = &'a str> + Clone) -> Refusal {
+    let refusal = Refusal::before(Code::UnknownTool);
+    match nearest(name, visible.clone()).or_else(|| with_other_prefix(name, visible)) {
+        Some(hint) => refusal.message(format!("There is no tool of this name: {hint}")),
+        None => refusal,
+    }
+}
+
+/// `did you mean X?` for the one tool whose name is this one with a prefix more or less, such as that of a server.
+fn with_other_prefix<'a>(name: &str, visible: impl Iterator<Item = &'a str>) -> Option<String> {
+    let is_tail = |whole: &str, tail: &str| {
+        !tail.is_empty() && whole.strip_suffix(tail).is_some_and(|prefix| prefix.ends_with(['.', '_', '-', ':', '/']))
+    };
+    let mut alike = visible.filter(|known| is_tail(known, name) || is_tail(name, known));
+    match (alike.next(), alike.next()) {
+        (Some(known), None) => Some(format!("did you mean {known}?")),
+        _ => None,
+    }
+}
+
+fn not_json(contract: &Contract, flaw: &Flaw) -> Refusal {
+    let problem = Problem {
+        at: flaw.pointer.clone(),
+        code: flaw.code.as_str().to_owned(),
+        message: flaw.to_string(),
+        hint: flaw.hint().map(str::to_owned),
+    };
+    let message = format!("The arguments of {} are not strict JSON: {flaw}.", contract.name);
+    Refusal::before(Code::InvalidJson).message(message).problems(vec![problem], 0)
+}
+
+fn not_fitting(contract: &Contract, problems: Problems) -> Refusal {
+    let count = problems.list.len() + problems.more;
+    let plural = if count == 1 { "problem" } else { "problems" };
+    let message = format!("{count} {plural} in the arguments of {}.", contract.name);
+    Refusal::before(Code::InvalidArguments).message(message).problems(problems.list, problems.more)
+}
