@@ -20,7 +20,7 @@ use crate::backend::{self, Databases};
 use crate::identity::Identity;
 
 pub use finding::Finding;
-use located::Located;
+pub(crate) use located::Located;
 use settings::{Settings, StoreAt};
 
 /// A gate that was loaded from a folder.
@@ -30,6 +30,8 @@ pub struct Loaded {
     pub gate: Gate,
     /// Where its people come from.
     pub identity: Identity,
+    /// Whether the operator at the command line may answer approvals as another person.
+    pub operator_speaks: bool,
 }
 
 /// Why a folder gives no gate.
@@ -79,6 +81,9 @@ pub fn load_with(dir: &Path, purpose: Purpose, adjust: impl FnOnce(Builder) -> B
     let databases = settings.as_ref().map(|settings| settings.databases.clone()).unwrap_or_default();
     let sources = reader.contracts();
     let policies = reader.policies();
+    if let Some(Settings { identity: Identity::Tokens(tokens), .. }) = &settings {
+        reader.findings.extend(tokens.faults());
+    }
     let mut builder = Gate::builder();
     for tool in reader.tools(&sources, &Databases::new(dir, databases)) {
         builder = builder.tool(tool);
@@ -94,7 +99,8 @@ pub fn load_with(dir: &Path, purpose: Purpose, adjust: impl FnOnce(Builder) -> B
                 .standing(people)
                 .approvals_expire(settings.asked_for, settings.granted_for)
                 .open_store(store.opener(dir));
-            adjust(builder).build().map(|gate| Some(Loaded { gate, identity: settings.identity }))
+            let Settings { identity, operator_speaks, .. } = settings;
+            adjust(builder).build().map(|gate| Some(Loaded { gate, identity, operator_speaks }))
         }
         // There will be no gate, but what is wrong with the rest is told all the same.
         None => builder.check(&reader.unread).map(|()| None),
@@ -130,6 +136,15 @@ pub fn open_store(dir: &Path) -> Result<Store, LoadError> {
     }
 }
 
+/// Where the people of a folder come from, whatever is wrong with its contracts.
+pub fn identity(dir: &Path) -> Result<Identity, LoadError> {
+    let mut reader = Reader { dir, findings: Vec::new(), unread: Vec::new() };
+    match reader.settings() {
+        Some(settings) if reader.findings.is_empty() => Ok(settings.identity),
+        Some(_) | None => Err(reader.end()),
+    }
+}
+
 /// The file of the folder's settings.
 const SETTINGS: &str = "toolgate.toml";
 
@@ -145,7 +160,7 @@ impl Reader<'_> {
         let source = self.read_toml(Path::new(SETTINGS))?;
         let located = source.located.as_ref()?;
         let mut problems = Problems::default();
-        let settings = Settings::read(&located.table, &mut problems);
+        let settings = Settings::read(self.dir, &located.table, &mut problems);
         for problem in problems.0 {
             self.problem(Some(&source), problem);
         }

@@ -7,6 +7,7 @@ mod killed;
 mod race;
 mod shell;
 mod store;
+mod tokens;
 
 use std::path::Path;
 use std::time::{Duration, Instant};
