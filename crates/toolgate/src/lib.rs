@@ -56,7 +56,8 @@
 //! # Where to read on
 //!
 //! [`gate`] is the line itself; [`contract`] what a tool declares; [`refusal`] the table of codes; [`ledger`] the state
-//! machine that makes writes happen at most once; [`backend`] how a tool is run; [`audit`] the record.
+//! machine that makes writes happen at most once; [`backend`] how a tool is run; [`template`] what a backend learns of the
+//! session; [`audit`] the record.
 
 pub mod call;
 pub mod contract;
@@ -68,7 +69,7 @@ mod stage;
 pub mod fields;
 pub mod json;
 pub mod schema;
-mod template;
+pub mod template;
 
 mod caught;
 mod facts;
