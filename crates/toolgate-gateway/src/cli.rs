@@ -14,6 +14,7 @@ mod mcp;
 mod output;
 mod serve;
 mod signals;
+mod token;
 mod tools;
 mod why;
 
@@ -27,7 +28,7 @@ use toolgate::ledger::Store;
 use crate::config::{self, LoadError, Loaded, Purpose};
 
 pub use exit::Exit;
-use output::Output;
+pub(crate) use output::Output;
 
 /// The trust boundary for LLM tool calls.
 #[derive(Debug, Parser)]
@@ -64,6 +65,8 @@ enum Command {
     Check(check::Check),
     /// Look at approvals and answer them
     Approvals(approvals::Approvals),
+    /// Give out tokens, list them, take them back
+    Token(token::Token),
     /// Look at the record and verify it
     Audit(audit::Audit),
     /// Tell what really happened to a call
@@ -153,6 +156,7 @@ impl Cli {
                 Command::Mcp(mcp) => mcp.run(output).await,
                 Command::Check(check) => check.run(output).await,
                 Command::Approvals(approvals) => approvals.run(output).await,
+                Command::Token(token) => token.run(output),
                 Command::Audit(audit) => audit.run(output).await,
                 Command::Why(why) => why.run(output).await,
                 Command::Explain(explain) => explain.run(output),

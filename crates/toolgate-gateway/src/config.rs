@@ -21,7 +21,7 @@ use crate::http;
 use crate::identity::Identity;
 
 pub use finding::Finding;
-use located::Located;
+pub(crate) use located::Located;
 use settings::{Settings, StoreAt};
 
 /// A gate that was loaded from a folder.
@@ -33,6 +33,8 @@ pub struct Loaded {
     pub identity: Identity,
     /// Where it listens, and how much it takes.
     pub http: http::Settings,
+    /// Whether the operator at the command line may answer approvals as another person.
+    pub operator_speaks: bool,
 }
 
 /// A folder without faults. Nothing of its gate is opened yet.
@@ -44,6 +46,8 @@ pub struct Ready {
     pub identity: Identity,
     /// Where it listens, and how much it takes.
     pub http: http::Settings,
+    /// Whether the operator at the command line may answer approvals as another person.
+    pub operator_speaks: bool,
 }
 
 /// Why a folder gives no gate.
@@ -90,8 +94,8 @@ pub fn load(dir: &Path, purpose: Purpose) -> Result<Loaded, LoadError> {
 
 /// Loads the gate of a folder, with what the folder cannot say, such as another clock, said to the builder.
 pub fn load_with(dir: &Path, purpose: Purpose, adjust: impl FnOnce(Builder) -> Builder) -> Result<Loaded, LoadError> {
-    let Ready { gate, identity, http } = ready_with(dir, purpose, adjust)?;
-    Ok(Loaded { gate: gate.open()?, identity, http })
+    let Ready { gate, identity, http, operator_speaks } = ready_with(dir, purpose, adjust)?;
+    Ok(Loaded { gate: gate.open()?, identity, http, operator_speaks })
 }
 
 /// Reads and checks a folder, and leaves it as it is: its gate is opened by whoever needs it.
@@ -105,6 +109,9 @@ fn ready_with(dir: &Path, purpose: Purpose, adjust: impl FnOnce(Builder) -> Buil
     let databases = settings.as_ref().map(|settings| settings.databases.clone()).unwrap_or_default();
     let sources = reader.contracts();
     let policies = reader.policies();
+    if let Some(Settings { identity: Identity::Tokens(tokens), .. }) = &settings {
+        reader.findings.extend(tokens.faults());
+    }
     let mut builder = Gate::builder();
     let databases = match purpose {
         Purpose::Run | Purpose::Look => Databases::new(dir, databases),
@@ -124,8 +131,8 @@ fn ready_with(dir: &Path, purpose: Purpose, adjust: impl FnOnce(Builder) -> Buil
                 .standing(people)
                 .approvals_expire(settings.asked_for, settings.granted_for)
                 .open_store(store.opener(dir));
-            let Settings { identity, http, .. } = settings;
-            adjust(builder).prepare().map(|gate| Some(Ready { gate, identity, http }))
+            let Settings { identity, http, operator_speaks, .. } = settings;
+            adjust(builder).prepare().map(|gate| Some(Ready { gate, identity, http, operator_speaks }))
         }
         // There will be no gate, but what is wrong with the rest is told all the same.
         None => builder.check(&reader.unread).map(|()| None),
@@ -169,6 +176,15 @@ pub(crate) fn cases(dir: &Path) -> (Vec<(PathBuf, String)>, Vec<Finding>) {
     (sources.map(|Source { file, text, .. }| (file, text)).collect(), reader.findings)
 }
 
+/// Where the people of a folder come from, whatever is wrong with its contracts.
+pub fn identity(dir: &Path) -> Result<Identity, LoadError> {
+    let mut reader = Reader { dir, findings: Vec::new(), unread: Vec::new() };
+    match reader.settings() {
+        Some(settings) if reader.findings.is_empty() => Ok(settings.identity),
+        Some(_) | None => Err(reader.end()),
+    }
+}
+
 /// The file of the folder's settings.
 const SETTINGS: &str = "toolgate.toml";
 
@@ -184,7 +200,7 @@ impl Reader<'_> {
         let source = self.read_toml(Path::new(SETTINGS))?;
         let located = source.located.as_ref()?;
         let mut problems = Problems::default();
-        let settings = Settings::read(&located.table, &mut problems);
+        let settings = Settings::read(self.dir, &located.table, &mut problems);
         for problem in problems.0 {
             self.problem(Some(&source), problem);
         }

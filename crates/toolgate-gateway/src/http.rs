@@ -20,6 +20,7 @@ mod query;
 mod settings;
 mod stream;
 mod tools;
+mod traced;
 
 use std::fmt;
 use std::io;

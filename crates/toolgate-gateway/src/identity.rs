@@ -1,8 +1,11 @@
 //! Who is asking. It comes from here alone, never from a call.
 
 mod local;
+mod operator;
+mod tokens;
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use serde_json::{Map, Value};
 use toolgate::fields::{Fields, Problems};
@@ -10,11 +13,16 @@ use toolgate::session::{Principal, Session, Standing};
 
 use local::Local;
 
+pub use tokens::{Grant, State, Token, Tokens};
+pub(crate) use tokens::{ROLE, is_role};
+
 /// Where a folder's people come from.
 #[derive(Clone, Debug)]
 pub enum Identity {
     /// The folder lists them.
     Local(Local),
+    /// They are known by tokens that the folder gave out.
+    Tokens(Tokens),
 }
 
 /// Who may pass a door of the network, and for what.
@@ -22,6 +30,8 @@ pub enum Identity {
 pub enum Doorkeeper {
     /// Everybody is the one user that the door was opened as.
     Local(Session),
+    /// Everybody shows a token.
+    Tokens(Tokens),
 }
 
 /// Somebody who has passed a door.
@@ -46,7 +56,7 @@ pub enum Scope {
     Audit,
 }
 
-/// A person that the folder does not list.
+/// Somebody at the command line whom the folder does not know.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Unlisted {
@@ -60,28 +70,70 @@ pub struct Unlisted {
 #[error("nobody is known to be asking: send `Authorization: Bearer TOKEN`")]
 pub struct Unauthenticated;
 
+/// The kinds of `[identity]`.
+#[derive(Clone, Copy)]
+enum Kind {
+    Local,
+    Tokens,
+}
+
 impl Identity {
-    /// Reads the table `[identity]`.
-    pub(crate) fn read(table: &Map<String, Value>, problems: &mut Problems) -> Self {
+    /// Reads the table `[identity]` of the folder `dir`.
+    pub(crate) fn read(dir: &Path, table: &Map<String, Value>, problems: &mut Problems) -> Self {
         let mut fields = Fields::of(table, "/identity");
-        fields.word("kind", &[("local", ())], (), problems);
+        let kind = fields.word("kind", &[("local", Kind::Local), ("tokens", Kind::Tokens)], Kind::Local, problems);
         if !table.contains_key("kind") {
-            problems.note("/identity/kind", "required", "`kind` is missing: this version has \"local\"");
+            let message = "`kind` is missing: this version has \"local\" and \"tokens\"";
+            problems.note("/identity/kind", "required", message);
         }
-        Self::Local(Local::read(fields, problems))
+        match kind {
+            Kind::Local => Self::Local(Local::read(fields, problems)),
+            Kind::Tokens => Self::Tokens(Tokens::read(dir, fields, problems)),
+        }
     }
 
-    /// The session of `USER@TENANT`, or of the default user, for somebody at the command line.
+    /// The session of somebody at the command line who makes calls: of `USER@TENANT` or the default user where the
+    /// folder lists its users, else of whoever `TOOLGATE_TOKEN` belongs to.
     pub fn session(&self, named: Option<&str>) -> Result<Session, Unlisted> {
         match self {
             Self::Local(local) => local.session(named),
+            Self::Tokens(tokens) => tokens.session(named, token_at_hand().as_deref()),
         }
     }
 
-    /// The keeper of a door of the network that `named`, or the default user, opens.
+    /// The session of somebody at the command line who looks at approvals and answers them. Without a list of users it
+    /// is whoever the operating system says; another person only where the folder lets its operator speak for others.
+    pub fn approver(
+        &self,
+        named: Option<&str>,
+        tenant: Option<&str>,
+        operator_speaks: bool,
+    ) -> Result<Session, Unlisted> {
+        match (self, named, tenant) {
+            (Self::Local(local), named, None) => local.session(named),
+            (Self::Local(_), _, Some(_)) => {
+                Err(Unlisted::new("--tenant is for a folder whose people have tokens; this one lists its users")
+                    .hint("say --as USER@TENANT"))
+            }
+            (Self::Tokens(_), None, tenant) => operator::session(tenant),
+            (Self::Tokens(_), Some(_), Some(_)) => {
+                Err(Unlisted::new("--as names the tenant already").hint("leave --tenant away"))
+            }
+            (Self::Tokens(_), Some(_), None) if !operator_speaks => {
+                Err(Unlisted::new("this folder does not let its operator speak for other people")
+                    .hint("say --tenant TENANT to act as yourself, or set `operator = true` under [approvals]"))
+            }
+            (Self::Tokens(tokens), Some(named), None) => tokens.person(named),
+        }
+    }
+
+    /// The keeper of a door of the network. Where the folder lists its users, the door is that of `named`, or of the
+    /// default user.
     pub fn doorkeeper(&self, named: Option<&str>) -> Result<Doorkeeper, Unlisted> {
-        match self {
-            Self::Local(local) => local.session(named).map(Doorkeeper::Local),
+        match (self, named) {
+            (Self::Local(local), named) => local.session(named).map(Doorkeeper::Local),
+            (Self::Tokens(tokens), None) => Ok(Doorkeeper::Tokens(tokens.clone())),
+            (Self::Tokens(_), Some(_)) => Err(Unlisted::nobody_by_name()),
         }
     }
 }
@@ -96,6 +148,7 @@ impl Standing for Identity {
     fn roles(&self, principal: &Principal, tenant: &str) -> Option<BTreeSet<String>> {
         match self {
             Self::Local(local) => local.roles(principal, tenant),
+            Self::Tokens(tokens) => tokens.roles(principal, tenant),
         }
     }
 }
@@ -106,12 +159,13 @@ impl Doorkeeper {
     /// INVARIANT (calls alone): whoever shows nothing may make calls and nothing else, so that a model's own program
     /// cannot approve what the model proposed.
     pub fn admit(&self, token: Option<&str>) -> Result<Caller, Unauthenticated> {
-        match self {
-            Self::Local(session) => match token {
-                None => Ok(Caller { session: session.clone(), scopes: BTreeSet::from([Scope::Calls]) }),
-                // Somebody who shows a token believes to be somebody else.
-                Some(_) => Err(Unauthenticated),
-            },
+        match (self, token) {
+            (Self::Local(session), None) => {
+                Ok(Caller { session: session.clone(), scopes: BTreeSet::from([Scope::Calls]) })
+            }
+            // Somebody who shows a token believes to be somebody else.
+            (Self::Local(_), Some(_)) | (Self::Tokens(_), None) => Err(Unauthenticated),
+            (Self::Tokens(tokens), Some(token)) => tokens.admit(token),
         }
     }
 }
@@ -129,4 +183,45 @@ impl Scope {
             Self::Audit => "audit",
         }
     }
+
+    /// The scope of a name.
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|scope| scope.as_str() == name)
+    }
+}
+
+impl Unlisted {
+    fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), hint: None }
+    }
+
+    fn hint(self, hint: impl Into<String>) -> Self {
+        Self { hint: Some(hint.into()), ..self }
+    }
+
+    /// `--as` where people are known by their tokens.
+    fn nobody_by_name() -> Self {
+        Self::new("--as names nobody here: the people of this folder are known by their tokens")
+            .hint("leave --as away; a command that makes calls takes the caller's token from TOOLGATE_TOKEN")
+    }
+}
+
+/// What a name of a user or a tenant is made of.
+const NAME: &str = "expected 1 to 128 letters, digits and `_ . -`";
+
+/// Whether `USER@TENANT` is read in one way only with this in it, and shown as it is.
+fn is_name(text: &str) -> bool {
+    let plain = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.' | '-');
+    (1..=128).contains(&text.len()) && text.chars().all(plain)
+}
+
+/// The user and the tenant of `USER@TENANT`.
+pub(crate) fn parse_person(named: &str) -> Option<(&str, &str)> {
+    named.split_once('@').filter(|(user, tenant)| is_name(user) && is_name(tenant))
+}
+
+/// The token of whoever is at the command line.
+#[expect(clippy::disallowed_methods, reason = "a token as an argument would show in the list of processes")]
+fn token_at_hand() -> Option<String> {
+    std::env::var("TOOLGATE_TOKEN").ok()
 }

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::call::Ref;
+use crate::call::{Ref, TraceContext};
 use crate::contract::Contract;
 use crate::refusal::Effect;
 use crate::schema::Problem;
@@ -53,6 +53,8 @@ pub struct Context {
     pub(crate) idempotency_key: Option<String>,
     pub(crate) deadline: Instant,
     pub(crate) cancelled: CancellationToken,
+    /// INVARIANT (it decides nothing): only a run has one; a look-up, which a decision rests on, has none.
+    pub(crate) traced: Option<TraceContext>,
 }
 
 /// How a run ended.
@@ -127,6 +129,11 @@ impl Context {
     /// The key of the action, the same for all its attempts; only writes have one.
     pub fn idempotency_key(&self) -> Option<&str> {
         self.idempotency_key.as_deref()
+    }
+
+    /// The trace that the call belongs to, to be passed on where the contract says so. A look-up has none.
+    pub fn trace_context(&self) -> Option<&TraceContext> {
+        self.traced.as_ref()
     }
 
     /// The moment at which the work is ended.

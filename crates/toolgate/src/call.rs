@@ -16,6 +16,15 @@ pub struct Call {
     pub(crate) operation: Option<OperationId>,
     pub(crate) approval: Option<String>,
     pub(crate) patience: Option<Duration>,
+    pub(crate) traced: Option<TraceContext>,
+}
+
+/// The W3C trace context that a call belongs to. It reaches backends that name it, and decides nothing: it is no part of
+/// digests, keys, policies or approvals.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TraceContext {
+    parent: String,
+    state: Option<String>,
 }
 
 /// An id that the host gives to one intended operation, so that a repeat is known whatever the model wrote.
@@ -42,6 +51,7 @@ impl Call {
             operation: None,
             approval: None,
             patience: None,
+            traced: None,
         }
     }
 
@@ -63,6 +73,13 @@ impl Call {
     #[must_use]
     pub fn patience(mut self, patience: Duration) -> Self {
         self.patience = Some(patience);
+        self
+    }
+
+    /// Says which trace the call belongs to, for backends that pass it on.
+    #[must_use]
+    pub fn traced(mut self, context: TraceContext) -> Self {
+        self.traced = Some(context);
         self
     }
 
@@ -90,6 +107,49 @@ impl OperationId {
     }
 }
 
+impl TraceContext {
+    /// Reads the headers `traceparent` (version 00) and `tracestate`. As the standard demands, a malformed `traceparent`
+    /// is no trace context at all, and a malformed `tracestate` is left out; neither is a fault of the call.
+    pub fn parse(parent: &str, state: Option<&str>) -> Option<Self> {
+        let mut parts = parent.split('-');
+        let (version, trace, span, flags) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
+        let fits = parts.next().is_none()
+            && version == "00"
+            && is_hex(trace, 32)
+            && is_hex(span, 16)
+            && is_hex(flags, 2)
+            && [trace, span].iter().all(|id| id.bytes().any(|digit| digit != b'0'));
+        let state = state.filter(|state| is_state(state)).map(str::to_owned);
+        fits.then(|| Self { parent: parent.to_owned(), state })
+    }
+
+    /// What `traceparent` says.
+    pub fn parent(&self) -> &str {
+        &self.parent
+    }
+
+    /// What `tracestate` says, if there is one.
+    pub fn state(&self) -> Option<&str> {
+        self.state.as_deref()
+    }
+
+    /// The id of the trace: 32 hexadecimal digits.
+    pub fn trace_id(&self) -> &str {
+        self.parent.split('-').nth(1).unwrap_or_default()
+    }
+}
+
+fn is_hex(text: &str, length: usize) -> bool {
+    text.len() == length && text.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
+}
+
+/// Whether a `tracestate` can be passed on as it is: at most 512 printable ASCII characters, and not blank.
+fn is_state(text: &str) -> bool {
+    const LONGEST: usize = 512;
+    let printable = |byte: u8| (b' '..=b'~').contains(&byte);
+    text.len() <= LONGEST && text.bytes().all(printable) && !text.trim().is_empty()
+}
+
 impl Ref {
     /// A new, unique name.
     pub(crate) fn fresh() -> Self {
@@ -110,5 +170,55 @@ impl Ref {
 impl fmt::Display for Ref {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test may panic")]
+mod tests {
+    use super::*;
+
+    const PARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+
+    #[test]
+    fn a_trace_context_is_passed_on_as_it_came() {
+        let context = TraceContext::parse(PARENT, Some("rojo=00f067aa0ba902b7,congo=t61rcWkgMzE")).unwrap();
+        assert_eq!(context.parent(), PARENT);
+        assert_eq!(context.state(), Some("rojo=00f067aa0ba902b7,congo=t61rcWkgMzE"));
+        assert_eq!(context.trace_id(), "4bf92f3577b34da6a3ce929d0e0e4736");
+        assert_eq!(TraceContext::parse(PARENT, None).unwrap().state(), None);
+    }
+
+    #[test]
+    fn a_malformed_traceparent_is_no_trace_context() {
+        for wrong in [
+            "",
+            "00",
+            "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7",
+            "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01-00",
+            "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01-",
+            "01-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+            "ff-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+            "00-4BF92F3577B34DA6A3CE929D0E0E4736-00f067aa0ba902b7-01",
+            "00-00000000000000000000000000000000-00f067aa0ba902b7-01",
+            "00-4bf92f3577b34da6a3ce929d0e0e4736-0000000000000000-01",
+            "00-4bf92f3577b34da6a3ce929d0e0e473-00f067aa0ba902b7-01",
+            "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-1",
+            "00-4bf92f3577b34da6a3ce929d0e0e473g-00f067aa0ba902b7-01",
+            " 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+            "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01\r\nX-Admin: 1",
+        ] {
+            assert_eq!(TraceContext::parse(wrong, Some("a=b")), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_malformed_tracestate_is_left_out_alone() {
+        let longest = format!("a={}", "x".repeat(510));
+        assert_eq!(TraceContext::parse(PARENT, Some(&longest)).unwrap().state(), Some(longest.as_str()));
+        for wrong in ["", "  ", "a=b\r\nX-Admin: 1", "a=\u{e9}", "a=b\0", &format!("{longest}x")] {
+            let context = TraceContext::parse(PARENT, Some(wrong)).unwrap();
+            assert_eq!((context.parent(), context.state()), (PARENT, None), "{wrong}");
+        }
     }
 }

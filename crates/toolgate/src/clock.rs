@@ -4,6 +4,7 @@
 //! records), and a test may move it by hand.
 
 use std::fmt;
+use std::str::FromStr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -43,6 +44,35 @@ impl fmt::Display for Millis {
         let (year, month, day) = civil_date(days);
         let (hour, minute, second) = (rest / 3_600_000, rest / 60_000 % 60, rest / 1000 % 60);
         write!(f, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{:03}Z", rest % 1000)
+    }
+}
+
+/// A text that is no moment of the form that [`Millis`] is written in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("expected a moment such as 2026-01-31T09:30:00Z")]
+pub struct NotAMoment;
+
+impl FromStr for Millis {
+    type Err = NotAMoment;
+
+    /// Reads RFC 3339 in UTC, `2026-01-31T09:30:00Z`, with or without milliseconds.
+    fn from_str(text: &str) -> Result<Self, NotAMoment> {
+        let (whole, millis) = match text.strip_suffix('Z').ok_or(NotAMoment)?.split_once('.') {
+            Some((whole, millis)) => (whole, digits(millis, 3)?),
+            None => (text.strip_suffix('Z').unwrap_or_default(), 0),
+        };
+        let (date, time) = whole.split_once('T').ok_or(NotAMoment)?;
+        let [year, month, day] = numbers(date, '-', [4, 2, 2])?;
+        let [hour, minute, second] = numbers(time, ':', [2, 2, 2])?;
+        if year < 1970 || hour > 23 || minute > 59 || second > 59 {
+            return Err(NotAMoment);
+        }
+        let days = day_number(year, month, day);
+        // The date that the number of the day stands for is another one where there is no such day.
+        if civil_date(days) != (year, month, day) {
+            return Err(NotAMoment);
+        }
+        Ok(Self((((days * 24 + hour) * 60 + minute) * 60 + second) * 1000 + millis))
     }
 }
 
@@ -86,9 +116,62 @@ fn civil_date(days: u64) -> (u64, u64, u64) {
     (era * 400 + year_of_era + u64::from(month <= 2), month, day)
 }
 
+/// The day counted from 1970-01-01 of a date from then on; the inverse of [`civil_date`].
+fn day_number(year: u64, month: u64, day: u64) -> u64 {
+    let year = year - u64::from(month <= 2);
+    let (era, year_of_era) = (year / 400, year % 400);
+    let from_march = (month + 9) % 12;
+    let day_of_year = (153 * from_march + 2) / 5 + day.saturating_sub(1);
+    let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
+    (era * 146_097 + day_of_era).saturating_sub(719_468)
+}
+
+/// Three numbers of fixed widths.
+fn numbers(text: &str, between: char, widths: [usize; 3]) -> Result<[u64; 3], NotAMoment> {
+    let mut parts = text.split(between);
+    let mut next = |width| digits(parts.next().ok_or(NotAMoment)?, width);
+    let [first, second, third] = widths;
+    let numbers = [next(first)?, next(second)?, next(third)?];
+    if parts.next().is_some() { Err(NotAMoment) } else { Ok(numbers) }
+}
+
+fn digits(text: &str, width: usize) -> Result<u64, NotAMoment> {
+    let fits = text.len() == width && text.bytes().all(|byte| byte.is_ascii_digit());
+    fits.then(|| text.parse().ok()).flatten().ok_or(NotAMoment)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_written_can_be_read_again() {
+        for moment in [0, 1, 951_782_400_000, 951_868_799_999, 1_709_164_800_000, 1_796_083_199_999, 4_107_542_400_000]
+        {
+            assert_eq!(Millis(moment).to_string().parse(), Ok(Millis(moment)));
+        }
+        assert_eq!("2000-02-29T00:00:00Z".parse(), Ok(Millis(951_782_400_000)));
+        for wrong in [
+            "",
+            "Z",
+            "2026-01-31",
+            "2026-01-31T09:30:00",
+            "2026-01-31T09:30:00+00:00",
+            "2026-02-30T09:30:00Z",
+            "2026-13-01T09:30:00Z",
+            "2026-00-10T09:30:00Z",
+            "2026-01-00T09:30:00Z",
+            "2026-01-31T24:00:00Z",
+            "2026-01-31T09:60:00Z",
+            "2026-01-31T09:30:00.5Z",
+            "2026-1-31T09:30:00Z",
+            "+026-01-31T09:30:00Z",
+            "1969-12-31T23:59:59Z",
+            "2026-01-31T09:30:00:00Z",
+        ] {
+            assert_eq!(wrong.parse::<Millis>(), Err(NotAMoment), "{wrong}");
+        }
+    }
 
     #[test]
     fn a_moment_is_written_as_rfc_3339() {

@@ -80,7 +80,7 @@ impl Facts {
         arguments: &Map<String, Value>,
         asker: Asker<'_>,
     ) -> Gathered {
-        let scope = Scope { arguments, session: asker.session, facts: None, idempotency_key: None, reference: None };
+        let scope = Scope::new(arguments, asker.session);
         let looks = contract
             .facts
             .iter()
@@ -121,7 +121,7 @@ impl Facts {
             return Looked::Failed("the tool that looks it up is not there, or acts".into());
         };
         let arguments: Map<String, Value> =
-            args.iter().filter_map(|(name, template)| Some((name.clone(), template.value(scope)?))).collect();
+            args.iter().filter_map(|(name, template)| Some((name.clone(), template.fill(scope)?))).collect();
         let arguments = Value::Object(arguments);
         if !tool.contract.input.is_valid(&arguments) {
             return Looked::Unfit;
@@ -141,6 +141,7 @@ impl Facts {
                 idempotency_key: None,
                 deadline,
                 cancelled,
+                traced: None,
             },
         };
         match timeout_at(deadline, caught(|| tool.backend.look(lookup))).await {

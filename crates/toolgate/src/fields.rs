@@ -271,7 +271,8 @@ fn kind(value: &Value) -> &'static str {
     }
 }
 
-fn parse_span(text: &str) -> Option<Duration> {
+/// A span of time, `300ms`, `5s`, `30m`, `1h` or `7d`.
+pub fn parse_span(text: &str) -> Option<Duration> {
     let digits = text.find(|c: char| !c.is_ascii_digit())?;
     let (count, unit) = text.split_at(digits);
     let count: u64 = count.parse().ok()?;

@@ -55,8 +55,9 @@
 //!
 //! # Where to read on
 //!
-//! [`gate`] is the line itself; [`contract`] what a tool declares; [`admission`] its first questions alone; [`refusal`] the table of codes; [`ledger`] the state
-//! machine that makes writes happen at most once; [`backend`] how a tool is run; [`audit`] the record.
+//! [`gate`] is the line itself; [`contract`] what a tool declares; [`admission`] its first questions alone; [`refusal`]
+//! the table of codes; [`ledger`] the state machine that makes writes happen at most once; [`backend`] how a tool is run;
+//! [`template`] what a backend learns of the session; [`audit`] the record.
 
 pub mod call;
 pub mod contract;
@@ -69,7 +70,7 @@ pub mod admission;
 pub mod fields;
 pub mod json;
 pub mod schema;
-mod template;
+pub mod template;
 
 mod caught;
 mod facts;

@@ -104,11 +104,10 @@ impl Recovery {
         let key = entry.downstream_key();
         let empty = Map::new();
         let scope = Scope {
-            arguments: entry.action.arguments.as_object().unwrap_or(&empty),
-            session: &owner,
             facts: entry.action.facts.as_object(),
             idempotency_key: Some(&key),
             reference: Some(entry.first.as_str()),
+            ..Scope::new(entry.action.arguments.as_object().unwrap_or(&empty), &owner)
         };
         let asker = Asker { session: &owner, reference: &entry.first, deadline };
         match self.facts.look(&reconcile.tool, &reconcile.args, scope, asker).await {

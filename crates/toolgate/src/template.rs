@@ -1,17 +1,31 @@
-//! Templates: where the values of a call, its session and its facts are put into what the gate sends or shows.
+//! Templates: where the values of a call, its session and its facts are put into what the gate sends or shows. What of
+//! the session reaches a backend is named by a template, or does not reach it.
 //!
-//! `{member}` or `{/json/pointer}` of the arguments, `{session.tenant}`, `{session.user}`, `{fact.NAME/pointer}`,
-//! `{idempotency_key}`, `{ref}`; `{{` and `}}` stand for the braces themselves. Where a template is one placeholder and
-//! nothing else, it keeps the type of its value.
+//! | placeholder | value |
+//! |---|---|
+//! | `{member}`, `{/json/pointer}` | a place in the arguments |
+//! | `{session.tenant}`, `{session.user}` | who is asking |
+//! | `{fact.NAME/pointer}` | a place in a fact that the contract names |
+//! | `{idempotency_key}` | the key of the action, the same for all its attempts; only writes have one |
+//! | `{ref}` | the name of this attempt |
+//! | `{trace.parent}`, `{trace.state}` | `traceparent` and `tracestate` of the caller's trace |
+//!
+//! `{{` and `}}` stand for the braces themselves. Where a template is one placeholder and nothing else, it keeps the type
+//! of its value; what is absent has none.
 
 use serde_json::{Map, Value};
 
+use crate::backend::Context;
+use crate::call::TraceContext;
+use crate::contract::Contract;
+use crate::fields::Problems;
 use crate::json::canonical;
+use crate::schema::Problem;
 use crate::session::Session;
 
 /// A parsed template.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Template {
+pub struct Template {
     source: String,
     parts: Vec<Part>,
 }
@@ -42,6 +56,10 @@ pub(crate) enum Hole {
     IdempotencyKey,
     /// The name of the attempt.
     Ref,
+    /// `traceparent` of the trace that the call belongs to.
+    TraceParent,
+    /// `tracestate` of it.
+    TraceState,
 }
 
 /// What the placeholders of one call stand for.
@@ -52,11 +70,19 @@ pub(crate) struct Scope<'a> {
     pub(crate) facts: Option<&'a Map<String, Value>>,
     pub(crate) idempotency_key: Option<&'a str>,
     pub(crate) reference: Option<&'a str>,
+    pub(crate) traced: Option<&'a TraceContext>,
+}
+
+impl<'a> Scope<'a> {
+    /// What is known from the beginning: the arguments, and who is asking.
+    pub(crate) fn new(arguments: &'a Map<String, Value>, session: &'a Session) -> Self {
+        Self { arguments, session, facts: None, idempotency_key: None, reference: None, traced: None }
+    }
 }
 
 impl Template {
     /// Parses a template; the error says what is wrong with it.
-    pub(crate) fn parse(source: &str) -> Result<Self, String> {
+    pub fn parse(source: &str) -> Result<Self, String> {
         let mut parts = Vec::new();
         let mut text = String::new();
         let mut chars = source.chars().peekable();
@@ -99,17 +125,57 @@ impl Template {
     }
 
     /// The text that was parsed.
-    pub(crate) fn source(&self) -> &str {
+    pub fn source(&self) -> &str {
         &self.source
     }
 
     /// Whether this is one placeholder and nothing else.
-    pub(crate) fn is_bare(&self) -> bool {
+    pub fn is_bare(&self) -> bool {
         matches!(self.parts.as_slice(), [Part::Hole(_)])
     }
 
+    /// The value for one run: typed for a bare placeholder, text otherwise. `None` where a placeholder has no value.
+    pub fn value(&self, context: &Context) -> Option<Value> {
+        self.fill(Scope {
+            facts: Some(context.facts()),
+            idempotency_key: context.idempotency_key(),
+            reference: Some(context.reference().as_str()),
+            traced: context.trace_context(),
+            ..Scope::new(context.arguments(), context.session())
+        })
+    }
+
+    /// What is wrong with a template that stands at `at` in the `backend` table of a contract.
+    pub fn problems(&self, at: &str, contract: &Contract) -> Vec<Problem> {
+        let mut problems = Problems::default();
+        for hole in self.holes() {
+            match hole {
+                Hole::Argument(pointer) if contract.input().locate(pointer).is_empty() => {
+                    let known = format!("known: {}", contract.input().members().join(", "));
+                    let message = format!("`{}` names no argument", self.source);
+                    problems.hinted(at, "template", message, Some(known));
+                }
+                Hole::Fact { name, .. } if !contract.facts.contains_key(name) => {
+                    problems.note(at, "template", format!("there is no fact `{name}`"));
+                }
+                Hole::IdempotencyKey if !contract.is_write() => {
+                    problems.note(at, "template", "a read has no {idempotency_key}");
+                }
+                Hole::Argument(_)
+                | Hole::Fact { .. }
+                | Hole::IdempotencyKey
+                | Hole::Tenant
+                | Hole::User
+                | Hole::Ref
+                | Hole::TraceParent
+                | Hole::TraceState => {}
+            }
+        }
+        problems.0
+    }
+
     /// The value: typed for a bare placeholder (absent and null alike are `None`), text otherwise.
-    pub(crate) fn value(&self, scope: Scope<'_>) -> Option<Value> {
+    pub(crate) fn fill(&self, scope: Scope<'_>) -> Option<Value> {
         match self.parts.as_slice() {
             [Part::Hole(hole)] => hole.value(scope),
             _ => self.parts.iter().map(|part| part.text(scope)).collect::<Option<String>>().map(Value::String),
@@ -145,6 +211,8 @@ impl Hole {
             "session.user" => Self::User,
             "idempotency_key" => Self::IdempotencyKey,
             "ref" => Self::Ref,
+            "trace.parent" => Self::TraceParent,
+            "trace.state" => Self::TraceState,
             _ => match name.strip_prefix("fact.") {
                 Some(place) => {
                     let (name, at) = match place.find('/') {
@@ -158,7 +226,8 @@ impl Hole {
                 None => {
                     return Err(format!(
                         "`{{{name}}}` names nothing; write {{member}}, {{/json/pointer}}, {{session.tenant}}, \
-                         {{session.user}}, {{fact.NAME/pointer}}, {{idempotency_key}} or {{ref}}"
+                         {{session.user}}, {{fact.NAME/pointer}}, {{idempotency_key}}, {{ref}}, {{trace.parent}} or \
+                         {{trace.state}}"
                     ));
                 }
             },
@@ -174,6 +243,8 @@ impl Hole {
             Self::Fact { name, at } => scope.facts?.get(name)?.pointer(at).cloned(),
             Self::IdempotencyKey => scope.idempotency_key.map(Value::from),
             Self::Ref => scope.reference.map(Value::from),
+            Self::TraceParent => scope.traced.map(|context| Value::from(context.parent())),
+            Self::TraceState => scope.traced?.state().map(Value::from),
         };
         found.filter(|value| !value.is_null())
     }
@@ -224,26 +295,24 @@ mod tests {
         let session = Session::new(Principal::new("local", "alice"), "acme");
         let facts = json!({"order": {"left": {"cents": 2000}}});
         use_it(Scope {
-            arguments: arguments.as_object().unwrap(),
-            session: &session,
             facts: facts.as_object(),
             idempotency_key: Some("k"),
-            reference: None,
+            ..Scope::new(arguments.as_object().unwrap(), &session)
         })
     }
 
     #[test]
     fn a_bare_placeholder_keeps_the_type_of_its_value() {
         let template = Template::parse("{amount}").unwrap();
-        assert_eq!(with(json!({"amount": 5}), |scope| template.value(scope)), Some(json!(5)));
-        assert_eq!(with(json!({"amount": null}), |scope| template.value(scope)), None);
-        assert_eq!(with(json!({}), |scope| template.value(scope)), None);
+        assert_eq!(with(json!({"amount": 5}), |scope| template.fill(scope)), Some(json!(5)));
+        assert_eq!(with(json!({"amount": null}), |scope| template.fill(scope)), None);
+        assert_eq!(with(json!({}), |scope| template.fill(scope)), None);
     }
 
     #[test]
     fn a_text_with_placeholders_is_text() {
         let template = Template::parse("{session.tenant}/{{{/a/0}}} {fact.order/left/cents}").unwrap();
-        assert_eq!(with(json!({"a": ["x"]}), |scope| template.value(scope)), Some(json!("acme/{x} 2000")));
+        assert_eq!(with(json!({"a": ["x"]}), |scope| template.fill(scope)), Some(json!("acme/{x} 2000")));
     }
 
     #[test]

@@ -21,7 +21,7 @@ use std::fmt;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::call::Call;
+use crate::call::{Call, TraceContext};
 use crate::contract::Contract;
 use crate::fault::Fault;
 use crate::json::Limits;
@@ -81,6 +81,17 @@ pub struct Broken {
     pub tool: String,
     /// Why it is refused: `invalid_call` or `turn_truncated`.
     pub refusal: Refusal,
+}
+
+impl Proposed {
+    /// The same call as a part of a trace.
+    #[must_use]
+    pub fn traced(self, context: &TraceContext) -> Self {
+        match self {
+            Self::Call(call) => Self::Call(call.traced(context.clone())),
+            broken @ Self::Broken(_) => broken,
+        }
+    }
 }
 
 /// Why a message could not be read: it is not one of its dialect, so none of its calls ran.

@@ -6,9 +6,10 @@ use clap::{Args, Subcommand};
 use serde_json::Value;
 use toolgate::approval::{Approval, NotDecided};
 use toolgate::clock::Millis;
+use toolgate::session::Session;
 
 use super::{Exit, Failure, Output, load};
-use crate::config::Purpose;
+use crate::config::{Loaded, Purpose};
 use crate::shown;
 
 /// Look at approvals and answer them.
@@ -56,6 +57,9 @@ struct Common {
     /// Who is asking or answering: a user that the folder lists
     #[arg(long = "as", value_name = "USER@TENANT")]
     user: Option<String>,
+    /// Whose approvals, where people have tokens and the operating-system user is asking
+    #[arg(long, value_name = "TENANT")]
+    tenant: Option<String>,
     /// Print one line of JSON
     #[arg(long)]
     json: bool,
@@ -67,7 +71,7 @@ impl Approvals {
         let now = loaded.gate.now();
         match self.action {
             Action::List { common } => {
-                let session = loaded.identity.session(common.user.as_deref())?;
+                let session = common.session(&loaded)?;
                 let approvals = loaded.gate.approvals(&session).await?;
                 match common.json {
                     true => output.json(&approvals.iter().map(|one| shown::approval(one, now)).collect::<Vec<Value>>()),
@@ -76,7 +80,7 @@ impl Approvals {
                 Ok(Exit::Ok)
             }
             Action::Show { id, common } => {
-                let session = loaded.identity.session(common.user.as_deref())?;
+                let session = common.session(&loaded)?;
                 let approvals = loaded.gate.approvals(&session).await?;
                 let Some(one) = approvals.iter().find(|one| one.id == id) else {
                     return Err(Failure::new(Exit::Refused, NotDecided::Missing.to_string()));
@@ -88,18 +92,25 @@ impl Approvals {
                 Ok(Exit::Ok)
             }
             Action::Approve { id, common } => {
-                let session = loaded.identity.session(common.user.as_deref())?;
+                let session = common.session(&loaded)?;
                 let decided = loaded.gate.approve(&id, &session).await;
                 loaded.gate.finish().await?;
                 answer(decided, &common, now, output)
             }
             Action::Deny { id, common } => {
-                let session = loaded.identity.session(common.user.as_deref())?;
+                let session = common.session(&loaded)?;
                 let decided = loaded.gate.deny(&id, &session).await;
                 loaded.gate.finish().await?;
                 answer(decided, &common, now, output)
             }
         }
+    }
+}
+
+impl Common {
+    fn session(&self, loaded: &Loaded) -> Result<Session, Failure> {
+        let Loaded { identity, operator_speaks, .. } = loaded;
+        Ok(identity.approver(self.user.as_deref(), self.tenant.as_deref(), *operator_speaks)?)
     }
 }
 

@@ -45,6 +45,11 @@ impl Finding {
         Self { file: file.to_owned(), line, column, message: message.into(), hint: None, source }
     }
 
+    /// Without the line itself, which may hold what is nobody's business.
+    pub(crate) fn unshown(self) -> Self {
+        Self { source: None, ..self }
+    }
+
     pub(crate) fn hint(mut self, hint: Option<String>) -> Self {
         self.hint = hint;
         self

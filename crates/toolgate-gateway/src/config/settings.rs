@@ -21,6 +21,7 @@ pub(super) struct Settings {
     pub(super) http: http::Settings,
     pub(super) asked_for: Duration,
     pub(super) granted_for: Duration,
+    pub(super) operator_speaks: bool,
 }
 
 /// Where the store is.
@@ -35,12 +36,12 @@ pub(super) enum StoreAt {
 const HOUR: Duration = Duration::from_secs(3600);
 
 impl Settings {
-    pub(super) fn read(table: &Map<String, Value>, problems: &mut Problems) -> Self {
+    pub(super) fn read(dir: &Path, table: &Map<String, Value>, problems: &mut Problems) -> Self {
         let mut top = Fields::of(table, "");
         let store = read_store(&mut top, problems);
         let databases = read_databases(&mut top, problems);
         let identity = match top.raw("identity") {
-            Some(Value::Object(identity)) => Identity::read(identity, problems),
+            Some(Value::Object(identity)) => Identity::read(dir, identity, problems),
             Some(_) => {
                 problems.note("/identity", "type", "expected a table");
                 Identity::default()
@@ -57,17 +58,20 @@ impl Settings {
             }
         };
         let http = http::Settings::read(&mut top, problems);
-        let (asked_for, granted_for) = match top.table("approvals", problems) {
-            Some(mut approvals) => {
-                let spans =
-                    (approvals.span("pending_for", HOUR, problems), approvals.span("granted_for", HOUR, problems));
-                approvals.end(problems);
-                spans
+        let mut settings =
+            Self { store, databases, identity, http, asked_for: HOUR, granted_for: HOUR, operator_speaks: false };
+        if let Some(mut approvals) = top.table("approvals", problems) {
+            settings.asked_for = approvals.span("pending_for", HOUR, problems);
+            settings.granted_for = approvals.span("granted_for", HOUR, problems);
+            settings.operator_speaks = approvals.flag("operator", problems);
+            if approvals.raw("operator").is_some() && matches!(settings.identity, Identity::Local(_)) {
+                let message = "this folder lists its users, so its operator speaks for each of them already";
+                problems.note("/approvals/operator", "local", message);
             }
-            None => (HOUR, HOUR),
-        };
+            approvals.end(problems);
+        }
         top.end(problems);
-        Self { store, databases, identity, http, asked_for, granted_for }
+        settings
     }
 }
 

@@ -11,7 +11,7 @@ use axum::response::Response;
 use serde::Serialize;
 use serde_json::Value;
 use toolgate::Reply;
-use toolgate::call::{Call, OperationId};
+use toolgate::call::{Call, OperationId, TraceContext};
 use toolgate::fault::Fault;
 use toolgate::json::Limits;
 use toolgate::wire::{Dialect, Proposed, Turn, WireFault};
@@ -22,6 +22,7 @@ use super::guard::{Twice, only};
 use super::problem::{Kind, Problem};
 use super::query::Query;
 use super::tools::{dialect, unknown};
+use super::traced;
 use crate::identity::Scope;
 use crate::shown::Outcome;
 
@@ -38,6 +39,7 @@ struct Host {
     operation: Option<OperationId>,
     approval: Option<String>,
     patience: Option<Duration>,
+    traced: Option<TraceContext>,
 }
 
 /// What is in the body of the request.
@@ -131,12 +133,13 @@ impl Host {
             let millis = digits.and_then(|text| text.parse().ok()).map(Duration::from_millis);
             millis.ok_or_else(|| bad("Toolgate-Patience is a whole number of milliseconds"))
         });
-        Ok(Self { operation: operation.transpose()?, approval: approval.transpose()?, patience: patience.transpose()? })
+        let (operation, approval, patience) = (operation.transpose()?, approval.transpose()?, patience.transpose()?);
+        Ok(Self { operation, approval, patience, traced: traced::context(headers) })
     }
 
     /// INVARIANT (one call): an operation or an approval belongs to one call; with several it could not be told to which.
     fn add_to(self, calls: Vec<Proposed>) -> Result<Vec<Proposed>, Problem> {
-        let Self { operation, approval, patience } = self;
+        let Self { operation, approval, patience, traced } = self;
         if calls.len() != 1 && (operation.is_some() || approval.is_some()) {
             let detail = "Toolgate-Operation and Toolgate-Approval are for a message of exactly one call";
             return Err(Problem::new(Kind::BadHeader, detail).hint("nothing was run; send that call alone"));
@@ -144,6 +147,7 @@ impl Host {
         let added = |call: Call| {
             let call = operation.iter().cloned().fold(call, Call::operation);
             let call = approval.iter().cloned().fold(call, Call::approval);
+            let call = traced.iter().cloned().fold(call, Call::traced);
             patience.into_iter().fold(call, Call::patience)
         };
         let each = calls.into_iter().map(|proposed| match proposed {

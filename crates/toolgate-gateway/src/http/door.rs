@@ -94,6 +94,7 @@ impl Door {
             let problem = Problem::new(Kind::Unauthenticated, unknown.to_string());
             match self.doorkeeper {
                 Doorkeeper::Local(_) => problem.hint("this door knows no tokens; send no Authorization"),
+                Doorkeeper::Tokens(_) => problem.hint("`toolgate token new` makes a token"),
             }
         })?;
         if !scopes.contains(&scope) {

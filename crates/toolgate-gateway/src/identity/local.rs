@@ -6,7 +6,7 @@ use serde_json::Value;
 use toolgate::fields::{Fields, Problems, nearest};
 use toolgate::session::{Principal, Session, Standing};
 
-use super::Unlisted;
+use super::{NAME, Unlisted, is_name};
 
 /// The people that a folder lists.
 #[derive(Clone, Debug, Default)]
@@ -111,9 +111,8 @@ fn read_users(fields: &mut Fields<'_>, problems: &mut Problems) -> Vec<User> {
         fields.end(problems);
         for (key, text) in [("name", &name), ("tenant", &tenant)] {
             // `USER@TENANT` must be read in one way only, and shown as it is.
-            if text.as_ref().is_some_and(|text| !is_plain(text)) {
-                let message = "expected 1 to 128 letters, digits and `_ . -`";
-                problems.note(format!("{place}/{key}"), "pattern", message);
+            if text.as_ref().is_some_and(|text| !is_name(text)) {
+                problems.note(format!("{place}/{key}"), "pattern", NAME);
             }
         }
         if let (Some(name), Some(tenant)) = (name, tenant) {
@@ -125,9 +124,4 @@ fn read_users(fields: &mut Fields<'_>, problems: &mut Problems) -> Vec<User> {
         }
     }
     users
-}
-
-fn is_plain(text: &str) -> bool {
-    let plain = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.' | '-');
-    (1..=128).contains(&text.len()) && text.chars().all(plain)
 }

@@ -10,6 +10,7 @@ mod mcp;
 mod race;
 mod shell;
 mod store;
+mod tokens;
 
 use std::path::Path;
 use std::time::{Duration, Instant};

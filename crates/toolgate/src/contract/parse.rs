@@ -183,6 +183,11 @@ impl Contract {
                 Hole::Ref if !at.starts_with("/preview") => {
                     problems.note(at, "template", "{ref} is another one at each attempt, so it cannot be used here");
                 }
+                Hole::TraceParent | Hole::TraceState => {
+                    let message =
+                        "the trace context decides nothing and is shown to nobody; only what is sent can hold it";
+                    problems.note(at, "template", message);
+                }
                 Hole::Tenant | Hole::User | Hole::IdempotencyKey | Hole::Ref => {}
             }
         }

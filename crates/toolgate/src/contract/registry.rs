@@ -208,6 +208,7 @@ fn may_be_absent(contract: &Contract, hole: &Hole) -> bool {
         Hole::Argument(pointer) => !contract.input.required(pointer),
         // A fact that is not the resource's own may be absent, and its members with it.
         Hole::Fact { name, .. } => contract.resource.as_ref().is_none_or(|resource| resource.fact != *name),
+        Hole::TraceParent | Hole::TraceState => true,
         Hole::Tenant | Hole::User | Hole::IdempotencyKey | Hole::Ref => false,
     }
 }

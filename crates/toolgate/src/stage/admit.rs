@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::Stop;
 use crate::admission::{self, EffectiveArguments};
-use crate::call::{Call, OperationId, Ref};
+use crate::call::{Call, OperationId, Ref, TraceContext};
 use crate::contract::{Contract, Registered, Registry};
 use crate::json::{Digest, Limits};
 use crate::policy::Policies;
@@ -35,6 +35,7 @@ pub(crate) struct Admitted {
     call_digest: Digest,
     operation: Option<OperationId>,
     named_approval: Option<String>,
+    traced: Option<TraceContext>,
     deadline: Instant,
     patience: Instant,
     trace: Trace,
@@ -58,14 +59,16 @@ impl Admit {
         let checked = match self.check(&call, &session) {
             Ok(checked) => checked,
             Err(refusal) => {
-                trace.note("admit", Learned::new().with("refused", refusal.code().as_str()));
+                let learned = Learned::new().with("refused", refusal.code().as_str());
+                trace.note("admit", with_trace(learned, call.traced.as_ref()));
                 return Err(Stop::refused(refusal, trace));
             }
         };
         let Checked { tool, arguments, call_digest } = checked;
         let args_digest = arguments.digest();
         let (arguments, masked) = arguments.into_parts();
-        trace.note("admit", learned(&tool.contract, args_digest, call_digest, masked));
+        let learned = learned(&tool.contract, args_digest, call_digest, masked);
+        trace.note("admit", with_trace(learned, call.traced.as_ref()));
         let deadline = started + tool.contract.deadline;
         let patience = call.patience.map_or(deadline, |patience| deadline.min(started + patience));
         Ok(Admitted {
@@ -77,6 +80,7 @@ impl Admit {
             call_digest,
             operation: call.operation,
             named_approval: call.approval,
+            traced: call.traced,
             deadline,
             patience,
             trace,
@@ -110,6 +114,13 @@ fn learned(contract: &Contract, args_digest: Digest, call_digest: Digest, masked
         .with("arguments", masked)
 }
 
+fn with_trace(learned: Learned, traced: Option<&TraceContext>) -> Learned {
+    match traced {
+        Some(context) => learned.with("trace_id", context.trace_id()),
+        None => learned,
+    }
+}
+
 impl Admitted {
     pub(crate) fn tool(&self) -> &Arc<Registered> {
         &self.tool
@@ -141,6 +152,11 @@ impl Admitted {
 
     pub(crate) fn named_approval(&self) -> Option<&str> {
         self.named_approval.as_deref()
+    }
+
+    /// The trace that the call belongs to. It decides nothing.
+    pub(crate) fn traced(&self) -> Option<&TraceContext> {
+        self.traced.as_ref()
     }
 
     /// The moment at which everything of this call has ended.

@@ -248,14 +248,7 @@ impl Inform {
 
 fn resource_id(admitted: &Admitted) -> Option<String> {
     let resource = admitted.tool().contract.resource.as_ref()?;
-    let scope = Scope {
-        arguments: admitted.arguments(),
-        session: admitted.session(),
-        facts: None,
-        idempotency_key: None,
-        reference: None,
-    };
-    match resource.id.value(scope)? {
+    match resource.id.fill(Scope::new(admitted.arguments(), admitted.session()))? {
         Value::String(id) => Some(id),
         other => Some(other.to_string()),
     }
@@ -314,11 +307,9 @@ impl Informed {
     pub(crate) fn preview(&self) -> String {
         let contract = &self.admitted.tool().contract;
         let scope = Scope {
-            arguments: self.admitted.arguments(),
-            session: self.admitted.session(),
             facts: Some(&self.known.facts),
-            idempotency_key: None,
             reference: Some(self.admitted.reference().as_str()),
+            ..Scope::new(self.admitted.arguments(), self.admitted.session())
         };
         contract.preview.as_ref().map_or_else(|| contract.name.clone(), |preview| preview.preview(scope))
     }

@@ -59,6 +59,7 @@ impl Run {
             idempotency_key: reserved.idempotency_key(),
             deadline: admitted.deadline(),
             cancelled,
+            traced: admitted.traced().cloned(),
         };
         let mut attempt = 1;
         let answer = loop {

@@ -13,6 +13,7 @@ use serde_json::{Map, Value, json};
 use super::envelope::Envelope;
 use super::frame::{Frame, Members};
 use super::{Answered, Asked, Dialect, Failure, Proposed, Turn, WireFault, definitions, failed, text};
+use crate::call::{Call, TraceContext};
 use crate::contract::Contract;
 use crate::fault::Fault;
 use crate::json::Limits;
@@ -143,6 +144,7 @@ pub fn proposed(id: &Value, params: Option<&[u8]>, limits: &Limits) -> Proposed 
 }
 
 fn params_of<'a>(mut call: Envelope<'a>, at: &str, params: Option<&'a [u8]>) -> Proposed {
+    let mut traced = None;
     match params {
         None => call.missing(at, "send an object with name and arguments"),
         Some(part) => {
@@ -152,10 +154,25 @@ fn params_of<'a>(mut call: Envelope<'a>, at: &str, params: Option<&'a [u8]>) -> 
                     call.arguments(part);
                 }
                 call.only(at, &params, &PARAMS, &PASSED_OVER);
+                traced = params.given("_meta").and_then(trace_context);
             }
         }
     }
-    call.end(FORM)
+    match call.end(FORM) {
+        Proposed::Call(call) => Proposed::Call(traced.into_iter().fold(call, Call::traced)),
+        Proposed::Broken(broken) => Proposed::Broken(broken),
+    }
+}
+
+/// The trace that the client's program, not its model, names in `_meta`, in the words of W3C Trace Context. What is
+/// malformed is none.
+fn trace_context(meta: &[u8]) -> Option<TraceContext> {
+    let members = Members::read(meta, &everything()).ok()?;
+    let text = |name: &str| match crate::json::read(members.get(name)?, &everything()) {
+        Ok(Value::String(text)) => Some(text),
+        _ => None,
+    };
+    TraceContext::parse(&text("traceparent")?, text("tracestate").as_deref())
 }
 
 /// What the outcome of a call says to an MCP client of this era.

@@ -561,6 +561,23 @@ mod protocol {
     }
 
     #[test]
+    fn the_trace_of_a_call_comes_from_its_meta_and_what_is_malformed_is_none() {
+        let traced = |meta: &str| {
+            let turn = read(Dialect::Mcp, &request("1", &format!(r#"{{"name":"x","_meta":{meta}}}"#)));
+            match &turn.calls()[0] {
+                Proposed::Call(call) => call.traced.as_ref().map(|context| context.trace_id().to_owned()),
+                Proposed::Broken(broken) => panic!("{broken:?}"),
+            }
+        };
+        let id = "4bf92f3577b34da6a3ce929d0e0e4736";
+        let parent = format!("00-{id}-00f067aa0ba902b7-01");
+        assert_eq!(traced(&format!(r#"{{"traceparent":"{parent}","tracestate":"a=1"}}"#)), Some(id.to_owned()));
+        for none in ["{}", r#"{"traceparent":"00-1-2-01"}"#, r#"{"traceparent":7}"#, "null"] {
+            assert_eq!(traced(none), None, "{none}");
+        }
+    }
+
+    #[test]
     fn a_wish_for_a_task_is_passed_over_and_the_call_is_made() {
         let turn = read(Dialect::Mcp, &request("1", r#"{"name":"x","task":{"ttl":1000}}"#));
         assert_eq!(whole(&turn), [("1", "x", "")]);

@@ -88,10 +88,15 @@ fn wrong_parameter(name: Option<&str>, access: Access, members: &[String]) -> Op
         Parameter::IdempotencyKey if access == Access::Read => {
             wrong("a read has no `:idempotency_key`".into(), Some("take the key as an argument".into()))
         }
-        Parameter::Tenant | Parameter::User | Parameter::IdempotencyKey | Parameter::Ref if is_member => {
-            wrong(format!("`:{name}` is a value of the gate, never the argument of this name"), None)
+        Parameter::Tenant
+        | Parameter::User
+        | Parameter::IdempotencyKey
+        | Parameter::Ref
+        | Parameter::TraceParent
+        | Parameter::TraceState => {
+            let message = || format!("`:{name}` is a value of the gate, never the argument of this name");
+            is_member.then(|| fault("statement", "parameter", message(), None))
         }
-        Parameter::Tenant | Parameter::User | Parameter::IdempotencyKey | Parameter::Ref => None,
     }
 }
 

@@ -7,8 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tempfile::TempDir;
+use toolgate::call::TraceContext;
 
 use super::*;
 
@@ -98,6 +99,7 @@ fn perform(plan: &Plan, arguments: &Value, watch: &Watch) -> Result<Value, Troub
         user: "alice",
         idempotency_key: Some("key"),
         reference: "01J",
+        traced: None,
     };
     let mode = if plan.access == Access::Read { Mode::Read } else { Mode::Write };
     plan.perform(mode, &values, watch).map(|text| serde_json::from_slice(&text).unwrap())
@@ -128,6 +130,42 @@ fn the_row_of_another_tenant_is_as_absent_as_one_that_is_not_there() {
         let arguments = json!({"order_id": id, "session_tenant": "globex"});
         assert_eq!(shop.read(statement, arguments), Err(Trouble::NoRow), "{id}");
     }
+}
+
+/// A context in which everything of the session can be told from everything else.
+fn values<'a>(arguments: &'a Map<String, Value>, traced: Option<&'a TraceContext>) -> Values<'a> {
+    let (tenant, user, idempotency_key, reference) = ("the-tenant", "the-user", Some("the-key"), "the-ref");
+    Values { arguments, tenant, user, idempotency_key, reference, traced }
+}
+
+#[test]
+fn a_statement_gets_of_the_session_what_it_names_and_nothing_else() {
+    let shop = Shop::new();
+    let arguments = Map::new();
+    let parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    let traced = TraceContext::parse(parent, Some("rojo=1")).unwrap();
+    let row = |statement: &str, traced| -> Value {
+        let plan = shop.plan(Access::Read, Rows::One, statement);
+        let text = plan.perform(Mode::Read, &values(&arguments, traced), &until(LATER)).unwrap();
+        serde_json::from_slice(&text).unwrap()
+    };
+    let all = "select :session_tenant as a, :session_user as b, :ref as c, :trace_parent as d, :trace_state as e";
+    let named = |d: Value, e: Value| json!({"a": "the-tenant", "b": "the-user", "c": "the-ref", "d": d, "e": e});
+    assert_eq!(row(all, Some(&traced)), named(json!(parent), json!("rojo=1")));
+    assert_eq!(row(all, None), named(Value::Null, Value::Null));
+    let without_state = TraceContext::parse(parent, None).unwrap();
+    assert_eq!(row(all, Some(&without_state)), named(json!(parent), Value::Null));
+    let some = "select :session_user as user, count(*) as orders from orders";
+    assert_eq!(row(some, Some(&traced)), json!({"user": "the-user", "orders": 3}));
+    assert_eq!(
+        shop.faults(Access::Read, all)[..],
+        ["/backend/statement: `:ref` is a value of the gate, never the argument of this name ()"]
+    );
+    assert_eq!(shop.faults(Access::Read, "select :trace_parent as a, :trace_state as b"), [""; 0]);
+    assert_eq!(
+        shop.faults(Access::Read, "select :trace_parnt as a"),
+        ["/backend/statement: `:trace_parnt` names no argument (did you mean trace_parent?)"]
+    );
 }
 
 #[test]
@@ -407,7 +445,7 @@ fn a_statement_that_cannot_run_is_told_before_it_does() {
         (
             Access::Read,
             "select :whatever as a",
-            "`:whatever` names no argument (known: order_id, cents, ref, session_tenant, session_user, idempotency_key, ref)",
+            "`:whatever` names no argument (known: order_id, cents, ref, session_tenant, session_user, idempotency_key, ref, trace_parent, trace_state)",
         ),
         (
             Access::Read,

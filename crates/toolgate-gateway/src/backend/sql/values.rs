@@ -1,8 +1,18 @@
-//! What the parameters of a statement stand for. They are bound by type; none becomes a part of the text.
+//! What the parameters of a statement stand for. They are bound by type; none becomes a part of the text, and what a
+//! statement does not name does not reach the database.
+//!
+//! | parameter | value |
+//! |---|---|
+//! | `:session_tenant`, `:session_user` | who is asking |
+//! | `:idempotency_key` | the key of the action; only writes have one |
+//! | `:ref` | the name of this attempt |
+//! | `:trace_parent`, `:trace_state` | the caller's trace; null where there is none, and in a look-up |
+//! | any other | the argument of this name; null where it is absent |
 
 use rusqlite::types::Value as Bound;
 use serde_json::{Map, Value};
 use toolgate::backend::Context;
+use toolgate::call::TraceContext;
 use toolgate::json::canonical;
 
 use super::trouble::Trouble;
@@ -14,6 +24,8 @@ pub(super) enum Parameter<'a> {
     User,
     IdempotencyKey,
     Ref,
+    TraceParent,
+    TraceState,
     /// A top-level argument.
     Argument(&'a str),
 }
@@ -26,6 +38,7 @@ pub(super) struct Values<'a> {
     pub(super) user: &'a str,
     pub(super) idempotency_key: Option<&'a str>,
     pub(super) reference: &'a str,
+    pub(super) traced: Option<&'a TraceContext>,
 }
 
 /// The parameters that no argument can stand for. INVARIANT (session names): these come from the gate, whatever the
@@ -35,6 +48,8 @@ pub(super) const RESERVED: &[(&str, Parameter<'_>)] = &[
     ("session_user", Parameter::User),
     ("idempotency_key", Parameter::IdempotencyKey),
     ("ref", Parameter::Ref),
+    ("trace_parent", Parameter::TraceParent),
+    ("trace_state", Parameter::TraceState),
 ];
 
 impl<'a> Parameter<'a> {
@@ -53,6 +68,7 @@ impl<'a> Values<'a> {
             user: &context.session().principal().subject,
             idempotency_key: context.idempotency_key(),
             reference: context.reference().as_str(),
+            traced: context.trace_context(),
         }
     }
 
@@ -64,6 +80,8 @@ impl<'a> Values<'a> {
             Parameter::User => text(self.user),
             Parameter::IdempotencyKey => self.idempotency_key.map_or(Bound::Null, text),
             Parameter::Ref => text(self.reference),
+            Parameter::TraceParent => self.traced.map_or(Bound::Null, |context| text(context.parent())),
+            Parameter::TraceState => self.traced.and_then(TraceContext::state).map_or(Bound::Null, text),
             Parameter::Argument(member) => match self.arguments.get(member) {
                 None | Some(Value::Null) => Bound::Null,
                 Some(Value::Bool(flag)) => Bound::Integer(i64::from(*flag)),

@@ -59,12 +59,6 @@ fn lane(admitted: &Admitted) -> Value {
 
 /// The values of placeholders, an absent one as null in its place.
 fn values(key: &[Template], admitted: &Admitted) -> Vec<Value> {
-    let scope = Scope {
-        arguments: admitted.arguments(),
-        session: admitted.session(),
-        facts: None,
-        idempotency_key: None,
-        reference: None,
-    };
-    key.iter().map(|template| template.value(scope).unwrap_or(Value::Null)).collect()
+    let scope = Scope::new(admitted.arguments(), admitted.session());
+    key.iter().map(|template| template.fill(scope).unwrap_or(Value::Null)).collect()
 }

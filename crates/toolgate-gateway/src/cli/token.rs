@@ -1,0 +1,203 @@
+//! `toolgate token`: giving tokens out, and taking them back.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+use toolgate::clock::Millis;
+use toolgate::fields::{nearest, parse_span};
+
+use super::{Exit, Failure, Output, told};
+use crate::config;
+use crate::identity::{self, Grant, Identity, ROLE, Scope, Tokens, is_role, parse_person};
+
+/// Give out tokens, list them, take them back.
+#[derive(Debug, Args)]
+#[command(after_help = "Example: toolgate token new DIR --as alice@acme --role support --for 90d")]
+pub(super) struct Token {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Give out a token; it is shown this once
+    New(New),
+    /// List the tokens, without what their holders show
+    List {
+        /// The gate folder
+        dir: PathBuf,
+        /// Print one line of JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Take a token back; a running server goes by it at once
+    Revoke {
+        /// The gate folder
+        dir: PathBuf,
+        /// The id of the token
+        id: String,
+        /// Print one line of JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+#[derive(Debug, Args)]
+struct New {
+    /// The gate folder
+    dir: PathBuf,
+    /// Who it is given to
+    #[arg(long = "as", value_name = "USER@TENANT", value_parser = read_person)]
+    person: Person,
+    /// A role that they have; may be said more than once
+    #[arg(long = "role", value_name = "ROLE", value_parser = read_role)]
+    roles: Vec<String>,
+    /// What they may ask for: calls, approvals, ledger, audit
+    #[arg(long, value_name = "SCOPES", value_delimiter = ',', default_value = "calls", value_parser = read_scope)]
+    scope: Vec<Scope>,
+    /// How long it lasts, such as 12h or 90d; until it is revoked if not said
+    #[arg(long = "for", value_name = "SPAN", value_parser = read_span)]
+    lasts: Option<Duration>,
+    /// Print one line of JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Debug)]
+struct Person {
+    user: String,
+    tenant: String,
+}
+
+impl Token {
+    pub(super) fn run(self, output: &mut Output) -> Result<Exit, Failure> {
+        match self.action {
+            Action::New(new) => new.run(output),
+            Action::List { dir, json } => list(&dir, json, output),
+            Action::Revoke { dir, id, json } => revoke(&dir, &id, json, output),
+        }
+    }
+}
+
+impl New {
+    fn run(self, output: &mut Output) -> Result<Exit, Failure> {
+        let Person { user, tenant } = self.person;
+        let grant = Grant {
+            user,
+            tenant,
+            roles: BTreeSet::from_iter(self.roles),
+            scopes: BTreeSet::from_iter(self.scope),
+            lasts: self.lasts,
+        };
+        let (shown, token) = tokens(&self.dir, output)?.issue(grant).map_err(|error| told(error, &self.dir, output))?;
+        if self.json {
+            let mut all = described(&token);
+            if let Value::Object(members) = &mut all {
+                members.insert("token".into(), Value::from(shown));
+            }
+            output.json(&all);
+        } else {
+            output.line(&shown);
+            output.note(&format!("this token is shown once; its id is {}", token.id));
+            output.next(&format!("toolgate token revoke {} {} takes it back", self.dir.display(), token.id));
+        }
+        Ok(Exit::Ok)
+    }
+}
+
+fn list(dir: &Path, json: bool, output: &mut Output) -> Result<Exit, Failure> {
+    let (all, now) = tokens(dir, output)?.all().map_err(|error| told(error, dir, output))?;
+    match json {
+        true => output.json(&all.iter().map(|token| stated(token, now)).collect::<Vec<Value>>()),
+        false => all.iter().for_each(|token| output.line(&summary(token, now))),
+    }
+    Ok(Exit::Ok)
+}
+
+fn revoke(dir: &Path, id: &str, json: bool, output: &mut Output) -> Result<Exit, Failure> {
+    let tokens = tokens(dir, output)?;
+    let Some(token) = tokens.revoke(id).map_err(|error| told(error, dir, output))? else {
+        return Err(Failure::usage("there is no token of this id; nothing was changed")
+            .hint(format!("toolgate token list {}", dir.display())));
+    };
+    let now = token.revoked_at.unwrap_or(token.created_at);
+    match json {
+        true => output.json(&stated(&token, now)),
+        false => output.line(&summary(&token, now)),
+    }
+    Ok(Exit::Ok)
+}
+
+/// The tokens of a folder whose people are known by tokens.
+fn tokens(dir: &Path, output: &mut Output) -> Result<Tokens, Failure> {
+    if !dir.is_dir() {
+        return Err(Failure::usage(format!("there is no folder {}", dir.display())));
+    }
+    match config::identity(dir).map_err(|error| told(error, dir, output))? {
+        Identity::Tokens(tokens) => Ok(tokens),
+        Identity::Local(_) => {
+            Err(Failure::usage("the people of this folder are listed in toolgate.toml, and have no tokens")
+                .hint("set `kind = \"tokens\"` under [identity], in place of the list of users"))
+        }
+    }
+}
+
+/// The shape for scripts.
+fn described(token: &identity::Token) -> Value {
+    json!({
+        "id": token.id,
+        "principal": { "issuer": token.principal().issuer, "subject": token.user },
+        "tenant": token.tenant,
+        "roles": token.roles,
+        "scopes": token.scopes.iter().map(|scope| scope.as_str()).collect::<Vec<_>>(),
+        "created_at": token.created_at.to_string(),
+        "expires_at": token.expires_at.map(|moment| moment.to_string()),
+    })
+}
+
+fn stated(token: &identity::Token, now: Millis) -> Value {
+    let mut all = described(token);
+    if let Value::Object(members) = &mut all {
+        members.insert("revoked_at".into(), json!(token.revoked_at.map(|moment| moment.to_string())));
+        members.insert("state".into(), Value::from(token.state_at(now).as_str()));
+    }
+    all
+}
+
+fn summary(token: &identity::Token, now: Millis) -> String {
+    let joined = |words: Vec<&str>| if words.is_empty() { "none".to_owned() } else { words.join(",") };
+    let scopes = joined(token.scopes.iter().map(|scope| scope.as_str()).collect());
+    let roles = joined(token.roles.iter().map(String::as_str).collect());
+    let until = token.expires_at.map_or_else(|| "revoked".to_owned(), |moment| moment.to_string());
+    format!(
+        "{}  {:7} {}@{}  scope {scopes}  roles {roles}  until {until}",
+        token.id,
+        token.state_at(now).as_str(),
+        token.user,
+        token.tenant
+    )
+}
+
+fn read_person(text: &str) -> Result<Person, String> {
+    let (user, tenant) = parse_person(text).ok_or("expected USER@TENANT, each of letters, digits and `_ . -`")?;
+    Ok(Person { user: user.to_owned(), tenant: tenant.to_owned() })
+}
+
+fn read_role(text: &str) -> Result<String, String> {
+    is_role(text).then(|| text.to_owned()).ok_or_else(|| ROLE.to_owned())
+}
+
+fn read_scope(text: &str) -> Result<Scope, String> {
+    let names = || Scope::ALL.iter().map(|scope| scope.as_str());
+    Scope::parse(text).ok_or_else(|| {
+        nearest(text, names()).unwrap_or_else(|| format!("known: {}", names().collect::<Vec<_>>().join(", ")))
+    })
+}
+
+fn read_span(text: &str) -> Result<Duration, String> {
+    let span = parse_span(text).filter(|span| !span.is_zero());
+    span.ok_or_else(|| "expected a span of time such as 30m, 12h or 90d".to_owned())
+}
