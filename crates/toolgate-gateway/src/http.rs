@@ -135,12 +135,9 @@ async fn accept(
             sleep(PAUSE).await;
             continue;
         };
-        let Some(place) = connections.place().await else { continue };
-        let (answering, connections, draining) = (answering.clone(), Arc::clone(connections), draining.clone());
-        attended.spawn(async move {
-            connections.attend(stream, &answering, &draining).await;
-            drop(place);
-        });
+        let place = connections.place().await;
+        let (answering, draining) = (answering.clone(), draining.clone());
+        attended.spawn(async move { place.attend(stream, &answering, &draining).await });
     }
 }
 

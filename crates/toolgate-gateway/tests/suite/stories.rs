@@ -1,7 +1,9 @@
 //! What data cannot tell: callers that go away, processes that are killed, races, broken stores and broken folders.
 
+mod drained;
 mod dropped;
 mod faults;
+mod http;
 mod interrupted;
 mod killed;
 mod race;
