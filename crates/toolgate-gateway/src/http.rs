@@ -18,6 +18,8 @@ mod problem;
 mod query;
 mod settings;
 mod stream;
+#[cfg(test)]
+mod tests;
 mod tools;
 
 use std::fmt;
