@@ -67,11 +67,26 @@ fn stranger() -> Session {
 fn door(gate: Gate) -> Door {
     let settings = Settings::default();
     let guard = Guard::new(settings.listen, &settings);
-    Door::new(gate, Doorkeeper::Local(alice()), guard, settings.bounds, CancellationToken::new(), silent())
+    Door::new(
+        gate,
+        Doorkeeper::Local(alice()),
+        guard,
+        settings.bounds,
+        CancellationToken::new(),
+        Box::new(Told::default()),
+    )
 }
 
-fn silent() -> Notes {
-    Notes { answered: Box::new(|_| {}), failed: Box::new(|_| {}) }
+/// Keeps what the operator was told.
+#[derive(Clone, Default)]
+struct Told(Arc<Mutex<Vec<String>>>);
+
+impl Watch for Told {
+    fn answered(&self, _: &Result<Reply, Fault>) {}
+
+    fn failed(&self, fault: &Fault) {
+        self.0.lock().unwrap().push(fault.to_string());
+    }
 }
 
 async fn pay(door: &Door, cents: i64) -> Value {
@@ -156,13 +171,11 @@ async fn the_record_is_shown_to_its_own_tenant_as_it_was_sealed() {
 #[tokio::test]
 async fn a_gate_that_fails_is_a_problem_that_keeps_what_was_answered() {
     let gate = gate();
-    let failed = Arc::new(Mutex::new(Vec::new()));
-    let told = Arc::clone(&failed);
-    let notes = Notes { failed: Box::new(move |fault| told.lock().unwrap().push(fault.to_string())), ..silent() };
+    let told = Told::default();
     let settings = Settings { listen: "127.0.0.1:0".parse().unwrap(), ..Settings::default() };
     let draining = CancellationToken::new();
     let keeper = Doorkeeper::Local(alice());
-    let server = Server::listen(gate.clone(), keeper, &settings, draining.clone(), notes).await.unwrap();
+    let server = Server::listen(gate.clone(), keeper, &settings, draining.clone(), told.clone()).await.unwrap();
     let address = server.address();
     let serving = tokio::spawn(server.run(|_| {}));
 
@@ -186,7 +199,7 @@ async fn a_gate_that_fails_is_a_problem_that_keeps_what_was_answered() {
     let fault = "the gate is closing and takes no more calls";
     assert_eq!(said["outcomes"], json!([{ "call_id": "c_1", "status": 503, "fault": fault }]));
     assert_eq!(said["messages"][0]["tool_call_id"], "c_1");
-    assert_eq!(*failed.lock().unwrap(), [fault]);
+    assert_eq!(*told.0.lock().unwrap(), [fault]);
 
     draining.cancel();
     serving.await.unwrap().unwrap();

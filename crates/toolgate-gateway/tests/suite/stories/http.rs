@@ -1,5 +1,7 @@
 //! What a door of the network is for, and what it is not.
 
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use rusqlite::Connection as Database;
@@ -16,6 +18,9 @@ fn shop_with(http: &str) -> Folder {
     folder.edit("toolgate.toml", "[identity]", &format!("[http]\n{http}\n\n[identity]"));
     folder
 }
+
+/// Headers, and the status and code with which they are stopped.
+type Stopped<'a> = (&'a [(&'a str, &'a str)], u16, &'a str);
 
 fn refund_body() -> String {
     message(&[("create_refund", &refund("ord_4821", 100))]).to_string()
@@ -47,7 +52,7 @@ fn whoever_comes_from_elsewhere_is_stopped_before_anything_is_read() {
     let ours = serving.address().to_string();
     let port = serving.address().port();
     let evil = format!("rebind.example.net:{port}");
-    let cases: [(&[(&str, &str)], u16, &str); 11] = [
+    let cases: [Stopped<'_>; 11] = [
         (&[("Host", &evil)], 421, "wrong_host"),
         (&[("Host", "127.0.0.1")], 421, "wrong_host"),
         (&[("Host", &ours), ("Host", &evil)], 400, "ambiguous_request"),
@@ -315,6 +320,21 @@ fn a_port_in_use_is_told_with_its_holder() {
     let run = Run::of(&mut toolgate(&["serve", folder.path().to_str().unwrap(), "--listen", &address]), "");
     assert_eq!((run.exit, run.stdout.as_str()), (Some(2), ""), "{run:?}");
     assert!(run.stderr.contains(&format!("process {} ", std::process::id())), "{run:?}");
+}
+
+#[test]
+fn a_program_that_starts_it_reads_where_it_listens() {
+    let folder = Folder::shop();
+    let dir = folder.path().to_str().unwrap();
+    let mut command = toolgate(&["serve", dir, "--port", "0", "--json"]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let told: Value = serde_json::from_str(&line).unwrap();
+    let address = told["listening"].as_str().unwrap().strip_prefix("http://").unwrap();
+    assert!(Connection::open(address.parse().unwrap()).is_ok());
+    child.kill().unwrap();
+    child.wait().unwrap();
 }
 
 #[test]
