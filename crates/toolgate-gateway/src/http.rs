@@ -19,6 +19,8 @@ mod problem;
 mod query;
 mod settings;
 mod stream;
+#[cfg(test)]
+mod tests;
 mod tools;
 mod traced;
 
@@ -55,12 +57,13 @@ pub struct Server {
     draining: CancellationToken,
 }
 
-/// What somebody who watches a door is told. It never holds what was sent, nor what was answered.
-pub struct Notes {
-    /// What became of a call.
-    pub answered: Box<dyn Fn(&Result<Reply, Fault>) + Send + Sync>,
-    /// What failed, for the operator.
-    pub failed: Box<dyn Fn(&Fault) + Send + Sync>,
+/// The operator, who watches a door.
+pub trait Watch: Send + Sync + 'static {
+    /// A call has its answer.
+    fn answered(&self, answer: &Result<Reply, Fault>);
+
+    /// The gate failed, and whoever asked was told no more than that.
+    fn failed(&self, fault: &Fault);
 }
 
 /// What has to end before a drained door is closed.
@@ -82,12 +85,12 @@ impl Server {
         doorkeeper: Doorkeeper,
         settings: &Settings,
         draining: CancellationToken,
-        notes: Notes,
+        watch: impl Watch,
     ) -> io::Result<Self> {
         let listener = TcpListener::bind(settings.listen).await?;
         let address = listener.local_addr()?;
         let guard = Guard::new(address, settings);
-        let door = Door::new(gate, doorkeeper, guard, settings.bounds, draining.clone(), notes);
+        let door = Door::new(gate, doorkeeper, guard, settings.bounds, draining.clone(), Box::new(watch));
         Ok(Self {
             listener,
             address,
@@ -137,23 +140,14 @@ async fn accept(
             sleep(PAUSE).await;
             continue;
         };
-        let Some(place) = connections.place().await else { continue };
-        let (answering, connections, draining) = (answering.clone(), Arc::clone(connections), draining.clone());
-        attended.spawn(async move {
-            connections.attend(stream, &answering, &draining).await;
-            drop(place);
-        });
+        let place = connections.place().await;
+        let (answering, draining) = (answering.clone(), draining.clone());
+        attended.spawn(async move { place.attend(stream, &answering, &draining).await });
     }
 }
 
 impl fmt::Debug for Server {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Server").field("address", &self.address).finish_non_exhaustive()
-    }
-}
-
-impl fmt::Debug for Notes {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Notes").finish_non_exhaustive()
     }
 }

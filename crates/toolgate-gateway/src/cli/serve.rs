@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::Args;
+use serde_json::json;
 use tokio_util::sync::CancellationToken;
 use toolgate::Reply;
 use toolgate::fault::Fault;
@@ -12,7 +13,7 @@ use toolgate::fault::Fault;
 use super::signals::Interrupts;
 use super::{Exit, Failure, Output, find_folder, load};
 use crate::config::{Loaded, Purpose};
-use crate::http::{Notes, Open, Server, Settings, holder};
+use crate::http::{Open, Server, Settings, Watch, holder};
 use crate::identity::Doorkeeper;
 
 /// Answer programs over HTTP.
@@ -34,6 +35,9 @@ pub(super) struct Serve {
     /// For development: loopback only, the folder's own people, a line on stderr for each call
     #[arg(long)]
     dev: bool,
+    /// Print where it listens as one line of JSON
+    #[arg(long)]
+    json: bool,
 }
 
 impl Serve {
@@ -50,10 +54,14 @@ impl Serve {
             output.note("warning: for development only: whoever reaches this port is the one user it was started as");
         }
         let draining = CancellationToken::new();
-        let server = Server::listen(gate, doorkeeper, &settings, draining.clone(), notes(self.dev)).await;
+        let server = Server::listen(gate, doorkeeper, &settings, draining.clone(), OnStderr { calls: self.dev }).await;
         let server = server.map_err(|error| not_listening(&error, settings.listen))?;
         drain_then_stop(interrupts, draining);
-        output.line(&format!("listening on http://{}", server.address()));
+        let url = format!("http://{}", server.address());
+        match self.json {
+            true => output.json(&json!({ "listening": url })),
+            false => output.line(&format!("listening on {url}")),
+        }
         server.run(|open| Output::new().note(&still_open(open))).await?;
         output.note("drained: every call has its answer, and all of it is on record");
         Ok(Exit::Ok)
@@ -118,14 +126,20 @@ fn not_listening(error: &io::Error, listen: SocketAddr) -> Failure {
 }
 
 /// What is said on stderr while it serves.
-fn notes(dev: bool) -> Notes {
-    Notes {
-        answered: Box::new(move |answer| {
-            if dev {
-                Output::new().note(&line(answer));
-            }
-        }),
-        failed: Box::new(|fault| Output::new().note(&format!("error: {fault}"))),
+struct OnStderr {
+    /// A line for each call.
+    calls: bool,
+}
+
+impl Watch for OnStderr {
+    fn answered(&self, answer: &Result<Reply, Fault>) {
+        if self.calls {
+            Output::new().note(&line(answer));
+        }
+    }
+
+    fn failed(&self, fault: &Fault) {
+        Output::new().note(&format!("error: {fault}"));
     }
 }
 

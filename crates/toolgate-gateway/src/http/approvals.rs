@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use axum::body::Body;
+use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, RawQuery, State};
 use axum::http::{HeaderMap, Request};
 use axum::response::Response;
@@ -27,14 +28,18 @@ pub(super) async fn list(
     RawQuery(query): RawQuery,
 ) -> Result<Response, Problem> {
     let session = door.admit(&headers, Scope::Approvals)?;
-    let query = Query::read(query.as_deref(), &["state"])?;
+    listed(&door, &session, query.as_deref()).await
+}
+
+pub(super) async fn listed(door: &Door, session: &Session, query: Option<&str>) -> Result<Response, Problem> {
+    let query = Query::read(query, &["state"])?;
     let wanted = query.text("state");
     if wanted.is_some_and(|wanted| !STATES.contains(&wanted)) {
         let problem = Problem::new(Kind::BadQuery, "an approval is never in such a state");
         return Err(problem.hint(format!("known: {}", STATES.join(", "))));
     }
     let now = door.gate().now();
-    let approvals = all(&door, &session).await?;
+    let approvals = all(door, session).await?;
     let of_state = approvals.iter().filter(|one| wanted.is_none_or(|wanted| one.state_at(now) == wanted));
     let listed: Vec<Value> = of_state.map(|one| shown::approval(one, now)).collect();
     Ok(json_response(&json!({ "approvals": listed })))
@@ -42,32 +47,47 @@ pub(super) async fn list(
 
 pub(super) async fn show(
     State(door): State<Arc<Door>>,
-    Path(id): Path<String>,
+    id: Named,
     headers: HeaderMap,
     RawQuery(query): RawQuery,
 ) -> Result<Response, Problem> {
     let session = door.admit(&headers, Scope::Approvals)?;
     Query::read(query.as_deref(), &[])?;
-    let approvals = all(&door, &session).await?;
+    shown_by(&door, &session, &named(id)?).await
+}
+
+pub(super) async fn shown_by(door: &Door, session: &Session, id: &str) -> Result<Response, Problem> {
+    let approvals = all(door, session).await?;
     let approval = approvals.iter().find(|one| one.id == id).ok_or_else(|| not_decided(&NotDecided::Missing))?;
     Ok(json_response(&shown::approval(approval, door.gate().now())))
 }
 
 pub(super) async fn decide(
     State(door): State<Arc<Door>>,
-    Path(id): Path<String>,
+    id: Named,
     request: Request<Body>,
 ) -> Result<Response, Problem> {
     let (parts, body) = request.into_parts();
     let session = door.admit(&parts.headers, Scope::Approvals)?;
     Query::read(parts.uri.query(), &[])?;
-    let decision = decision(&door.read(&parts.headers, body).await?)?;
-    let decided = match decision {
-        Decision::Approve => door.gate().approve(&id, &session).await,
-        Decision::Deny => door.gate().deny(&id, &session).await,
+    let body = door.read(&parts.headers, body).await?;
+    decided(&door, &session, &named(id)?, &body).await
+}
+
+pub(super) async fn decided(door: &Door, session: &Session, id: &str, body: &[u8]) -> Result<Response, Problem> {
+    let decided = match decision(body)? {
+        Decision::Approve => door.gate().approve(id, session).await,
+        Decision::Deny => door.gate().deny(id, session).await,
     };
     let approval = decided.map_err(|reason| not_decided(&reason))?;
     Ok(json_response(&shown::approval(&approval, door.gate().now())))
+}
+
+/// The id in the path, if it is a text.
+type Named = Result<Path<String>, PathRejection>;
+
+fn named(id: Named) -> Result<String, Problem> {
+    id.map(|Path(id)| id).map_err(|_| not_decided(&NotDecided::Missing))
 }
 
 /// What `{"decision": "approve" | "deny"}` says.

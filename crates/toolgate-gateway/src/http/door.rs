@@ -26,7 +26,7 @@ use toolgate::{Gate, Reply};
 
 use super::guard::{Guard, Twice, only};
 use super::problem::{Kind, Problem};
-use super::{Bounds, Notes, approvals, audit, calls, health, ledger, mcp, tools};
+use super::{Bounds, Watch, approvals, audit, calls, health, ledger, mcp, tools};
 use crate::identity::{Caller, Doorkeeper, Scope};
 
 /// What all requests share.
@@ -38,7 +38,7 @@ pub(super) struct Door {
     /// A place for each call that may run at once.
     running: Semaphore,
     draining: CancellationToken,
-    notes: Notes,
+    watch: Box<dyn Watch>,
 }
 
 /// A door with its routes.
@@ -58,10 +58,10 @@ impl Door {
         guard: Guard,
         bounds: Bounds,
         draining: CancellationToken,
-        notes: Notes,
+        watch: Box<dyn Watch>,
     ) -> Self {
         let running = Semaphore::new(bounds.calls.min(Semaphore::MAX_PERMITS));
-        Self { gate, doorkeeper, guard, bounds, running, draining, notes }
+        Self { gate, doorkeeper, guard, bounds, running, draining, watch }
     }
 
     pub(super) fn gate(&self) -> &Gate {
@@ -133,12 +133,12 @@ impl Door {
 
     /// Lets whoever watches the door know what became of a call.
     pub(super) fn saw(&self, answer: &Result<Reply, Fault>) {
-        (self.notes.answered)(answer);
+        self.watch.answered(answer);
     }
 
     /// What a program learns of a fault. What it was is for the operator.
     pub(super) fn unavailable(&self, fault: &Fault) -> Problem {
-        (self.notes.failed)(fault);
+        self.watch.failed(fault);
         Problem::new(Kind::Unavailable, told(fault))
     }
 }

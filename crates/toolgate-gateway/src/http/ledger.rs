@@ -6,6 +6,7 @@ use axum::extract::{RawQuery, State};
 use axum::http::HeaderMap;
 use axum::response::Response;
 use serde_json::{Value, json};
+use toolgate::session::Session;
 
 use super::door::{Door, json_response};
 use super::problem::Problem;
@@ -22,7 +23,11 @@ pub(super) async fn list(
     RawQuery(query): RawQuery,
 ) -> Result<Response, Problem> {
     let session = door.admit(&headers, Scope::Ledger)?;
-    let query = Query::read(query.as_deref(), &["limit", "before"])?;
+    listed(&door, &session, query.as_deref()).await
+}
+
+pub(super) async fn listed(door: &Door, session: &Session, query: Option<&str>) -> Result<Response, Problem> {
+    let query = Query::read(query, &["limit", "before"])?;
     let (limit, before) = (query.limit(LISTED.0, LISTED.1)?, query.number("before")?);
     let page = door.gate().store().actions(session.tenant(), before, limit).await;
     let page = page.map_err(|error| door.unavailable(&error.into()))?;

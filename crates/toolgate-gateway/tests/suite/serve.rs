@@ -87,10 +87,10 @@ impl Serving {
     }
 
     /// Sends bytes as they are, and reads until the connection is closed.
-    pub(crate) fn raw(&self, bytes: &[u8]) -> String {
+    pub(crate) fn raw(&self, bytes: &str) -> String {
         let mut connection = self.connect();
         // A door that has seen enough closes while it is still being talked to.
-        let _ = connection.stream.get_mut().write_all(bytes);
+        let _ = connection.send(bytes);
         connection.rest()
     }
 
@@ -145,8 +145,8 @@ impl Connection {
         Ok(Self { stream: BufReader::new(stream), host: address.to_string() })
     }
 
-    pub(crate) fn write(&mut self, text: &str) {
-        self.stream.get_mut().write_all(text.as_bytes()).unwrap();
+    pub(crate) fn send(&mut self, text: &str) -> std::io::Result<()> {
+        self.stream.get_mut().write_all(text.as_bytes())
     }
 
     pub(crate) fn post(&mut self, path: &str, headers: &[(&str, &str)], body: &str) -> Exchange {
@@ -163,9 +163,8 @@ impl Connection {
     }
 
     pub(crate) fn exchange(&mut self, request: &str) -> Exchange {
-        if self.stream.get_mut().write_all(request.as_bytes()).is_err() {
-            return Exchange::Closed;
-        }
+        // A door may answer before it has read everything, and close.
+        let _ = self.send(request);
         self.receive()
     }
 

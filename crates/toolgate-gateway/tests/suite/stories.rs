@@ -1,9 +1,11 @@
 //! What data cannot tell: callers that go away, processes that are killed, races, broken stores and broken folders.
 
 mod cases;
+mod drained;
 mod dropped;
 mod faults;
 mod first_hour;
+mod http;
 mod interrupted;
 mod killed;
 mod mcp;
