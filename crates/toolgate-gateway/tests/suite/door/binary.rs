@@ -29,8 +29,8 @@ impl Binary {
         Self { folder: Folder::of(gate) }
     }
 
-    pub(crate) fn path(&self) -> &Path {
-        self.folder.path()
+    pub(crate) fn folder(&self) -> &Folder {
+        &self.folder
     }
 
     fn dir(&self) -> &str {
