@@ -83,23 +83,20 @@ fn is_served(client: &mut Command, agreed: &str) {
         {"tool": "get_order", "arguments": {"order_id": "ord_9001"}},
         {"tool": "delete_order", "arguments": {}},
     ]);
+    let read = json!({"tool": "get_order", "arguments": {"order_id": "ord_4821"}});
     let shop = shop();
     let toolgate = ["mcp", shop.path().to_str().unwrap(), "--as", "alice@acme"];
-    client.arg(env!("CARGO_BIN_EXE_toolgate")).args(toolgate);
-    let mut child = client.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    child.stdin.take().unwrap().write_all(calls.to_string().as_bytes()).unwrap();
-    let output = child.wait_with_output().unwrap();
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{told}");
-    let found: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}\n{told}"));
-
+    let found = shown(
+        client.arg(env!("CARGO_BIN_EXE_toolgate")).args(toolgate),
+        &json!({"calls": calls, "together": vec![read; 10]}),
+    );
     assert_eq!(found["agreed"], agreed);
     assert_eq!(
         found["tools"],
         json!(["create_refund", "find_refund", "get_order", "get_refund_status", "read_document"])
     );
     let [read, two_problems, write, again, pending, foreign, unknown] =
-        <&[Value; 7]>::try_from(found["outcomes"].as_array().unwrap().as_slice()).unwrap();
+        <&[Value; 7]>::try_from(found["calls"].as_array().unwrap().as_slice()).unwrap();
     assert_eq!(read["result"]["structuredContent"]["left_cents"], 2000);
     assert_eq!(text(read), read["result"]["structuredContent"]);
 
@@ -125,6 +122,16 @@ fn is_served(client: &mut Command, agreed: &str) {
     for outcome in together {
         assert_eq!(outcome["result"]["structuredContent"]["refunded_cents"], 2100, "{outcome}");
     }
+}
+
+/// What a client tells of the calls that it was to make.
+fn shown(client: &mut Command, wanted: &Value) -> Value {
+    let mut child = client.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(wanted.to_string().as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{told}");
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}\n{told}"))
 }
 
 /// The JSON text that a model reads first.

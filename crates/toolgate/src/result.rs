@@ -35,7 +35,7 @@ pub(crate) fn fit(contract: &Contract, value: Value, effect: Effect) -> Answer {
     match bounded {
         Ok(bounded) => {
             let outcome = Outcome::of(&bounded.value, effect, bounded.truncated);
-            let outcome = outcome.map(|outcome| outcome.as_content(contract.yields_content()));
+            let outcome = outcome.map(|outcome| outcome.with_content(contract.yields_content()));
             outcome.map_or_else(|| withheld(effect), Answer::Result)
         }
         Err(_) => Answer::Refused(Refusal::new(Code::ResultTooLarge, effect)),

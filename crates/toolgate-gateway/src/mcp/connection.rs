@@ -78,7 +78,11 @@ impl<T: Tools> Connection<T> {
             // Under its own id this would be taken for the answer to the request that runs.
             return Err(Broken::new(INVALID_REQUEST, "a request with this id still runs; this one was not made"));
         }
-        let envelope = Envelope::of(params, limits).map_err(|broken| broken.to(Some(id.clone())))?;
+        // `initialize` belongs to its own era, whatever a client puts around it.
+        let envelope = match method {
+            "initialize" => None,
+            _ => Envelope::of(params, limits).map_err(|broken| broken.to(Some(id.clone())))?,
+        };
         let mut request = Request::read(id, method, params, envelope.as_ref(), limits)?;
         let (agreed, stateless) = (self.agreed, request.is_stateless());
         match &mut request.ask {
@@ -207,5 +211,119 @@ fn named(params: &[u8], limits: &Limits) -> Option<Id> {
         Value::String(text) => Some(Id::Text(text.clone())),
         Value::Number(number) => Some(Id::Number(number.clone())),
         Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
+    }
+}
+
+#[cfg(test)]
+#[allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::disallowed_methods,
+    reason = "a test may panic, and it reads JSON that was written here"
+)]
+mod tests {
+    use serde_json::json;
+    use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines};
+    use tokio::sync::{Notify, watch};
+    use toolgate::Reply;
+    use toolgate::fault::Fault;
+
+    use super::*;
+
+    /// Tools whose list changes, and whose one call ends when it is told to.
+    struct Fake {
+        changes: watch::Receiver<()>,
+        go_on: Arc<Notify>,
+    }
+
+    impl Tools for Fake {
+        async fn list(&self) -> Result<Vec<Value>, Fault> {
+            Ok(vec![json!({ "name": "x" })])
+        }
+
+        async fn call(&self, _proposed: Proposed) -> Result<Reply, Fault> {
+            self.go_on.notified().await;
+            Err(Fault::Lost)
+        }
+
+        fn changes(&self) -> Option<watch::Receiver<()>> {
+            Some(self.changes.clone())
+        }
+    }
+
+    struct Client {
+        say: DuplexStream,
+        hear: Lines<BufReader<DuplexStream>>,
+        change: watch::Sender<()>,
+        go_on: Arc<Notify>,
+        served: tokio::task::JoinHandle<Result<(), TooLong>>,
+    }
+
+    impl Client {
+        fn new() -> Self {
+            let ((say, stdin), (stdout, hear)) = (tokio::io::duplex(1 << 16), tokio::io::duplex(1 << 16));
+            let ((change, changes), go_on) = (watch::channel(()), Arc::new(Notify::new()));
+            let tools = Arc::new(Fake { changes, go_on: Arc::clone(&go_on) });
+            let served = tokio::spawn(async move {
+                let writer = FrameWriter::new(stdout);
+                serve(tools, Frames::new(stdin, 1000), &writer, &CancellationToken::new()).await
+            });
+            Self { say, hear: BufReader::new(hear).lines(), change, go_on, served }
+        }
+
+        async fn say(&mut self, message: Value) {
+            self.say.write_all(format!("{message}\n").as_bytes()).await.unwrap();
+        }
+
+        async fn hear(&mut self) -> Value {
+            serde_json::from_str(&self.hear.next_line().await.unwrap().unwrap()).unwrap()
+        }
+    }
+
+    #[tokio::test]
+    async fn a_client_is_told_that_the_list_has_changed_once_it_can_have_seen_it() {
+        let mut client = Client::new();
+        client.say(json!({"jsonrpc": "2.0", "id": 1, "method": "ping"})).await;
+        client.change.send(()).unwrap();
+        assert_eq!(client.hear().await["id"], 1);
+        let initialize =
+            json!({"jsonrpc": "2.0", "id": 2, "method": "initialize", "params": {"protocolVersion": "2025-11-25"}});
+        client.say(initialize).await;
+        let mut heard = [client.hear().await, client.hear().await];
+        heard.sort_by_key(|message| message.get("id").is_none());
+        assert_eq!(heard[0]["result"]["capabilities"], json!({"tools": {"listChanged": true}}));
+        assert_eq!(heard[1]["method"], "notifications/tools/list_changed");
+        client.change.send(()).unwrap();
+        assert_eq!(client.hear().await["method"], "notifications/tools/list_changed");
+        // Tools that can no longer change are tools all the same.
+        drop(client.change);
+        client.say.write_all(b"{\"jsonrpc\":\"2.0\",\"id\":3,\"method\":\"tools/list\"}\n").await.unwrap();
+        let listed = client.hear.next_line().await.unwrap().unwrap();
+        assert!(listed.contains("\"tools\":[{\"name\":\"x\"}]"), "{listed}");
+        drop(client.say);
+        assert_eq!(client.served.await.unwrap(), Ok(()));
+    }
+
+    #[tokio::test]
+    async fn for_a_client_that_no_longer_reads_what_runs_comes_to_its_end() {
+        let mut client = Client::new();
+        client.say(json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": ""}})).await;
+        client.hear().await;
+        client.say(json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "x"}})).await;
+        client.say(json!({"jsonrpc": "2.0", "id": 3, "method": "ping"})).await;
+        assert_eq!(client.hear().await["id"], 3);
+        let Client { mut say, hear, change, go_on, served } = client;
+        drop(hear);
+        for id in [4, 5] {
+            // Its process may have noticed already.
+            let _ =
+                say.write_all(format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"ping\"}}\n").as_bytes()).await;
+            tokio::task::yield_now().await;
+        }
+        assert!(!served.is_finished());
+        go_on.notify_one();
+        assert_eq!(served.await.unwrap(), Ok(()));
+        drop((say, change));
     }
 }

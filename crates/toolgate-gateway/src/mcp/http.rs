@@ -6,7 +6,7 @@
 use data_encoding::BASE64;
 use toolgate::json::{self, Limits};
 
-use super::message::{self, Broken, INVALID_REQUEST, METHOD_NOT_FOUND, Message};
+use super::message::{self, Broken, INVALID_REQUEST, Id, METHOD_NOT_FOUND, Message};
 use super::server::{Answer, Request, Tools, is_request};
 use super::version::{Envelope, HANDSHAKE, HEADER_MISMATCH, STATELESS, missing, unsupported};
 
@@ -49,6 +49,16 @@ enum Spoken {
     Stateless,
 }
 
+/// A request whose headers have been held against its body.
+struct Asked<'a> {
+    id: Id,
+    method: String,
+    params: Option<&'a [u8]>,
+    envelope: Option<Envelope>,
+    spoken: Spoken,
+}
+
+const OTHER_VERSION: &str = "`MCP-Protocol-Version` must name the revision that `_meta` names";
 const JSON: &str = "application/json";
 const OK: u16 = 200;
 const ACCEPTED: u16 = 202;
@@ -114,12 +124,15 @@ pub(crate) async fn handle(tools: &impl Tools, headers: &Headers<'_>, body: &[u8
         return refused(NOT_ACCEPTABLE, "the answer is JSON: send `Accept: application/json, text/event-stream`");
     }
     let limits = Limits { size: body.len(), ..Limits::default() };
-    let (request, spoken) = match read(headers, body, &limits) {
-        Ok(Some(understood)) => understood,
+    let Asked { id, method, params, envelope, spoken } = match read(headers, body, &limits) {
+        Ok(Some(asked)) => asked,
         Ok(None) => return HttpAnswer { status: ACCEPTED, content_type: None, body: String::new() },
         Err(broken) => return json_answer(status_of(broken.code), broken.answer()),
     };
-    let Answer { text, error } = request.answer(tools).await;
+    let Answer { text, error } = match Request::read(id, &method, params, envelope.as_ref(), &limits) {
+        Ok(request) => request.answer(tools).await,
+        Err(broken) => Answer::from(&broken),
+    };
     // Before 2026-07-28 an error is an answer like any other.
     let status = match (spoken, error) {
         (Spoken::Stateless, Some(code)) => status_of(code),
@@ -129,42 +142,39 @@ pub(crate) async fn handle(tools: &impl Tools, headers: &Headers<'_>, body: &[u8
 }
 
 /// The request of a body whose headers say the same as it does; `None` for what needs no answer.
-fn read<'a>(headers: &Headers<'_>, body: &'a [u8], limits: &Limits) -> Result<Option<(Request, Spoken)>, Broken> {
-    let message: Message<'a> = message::read(body, limits)?;
-    let (id, method, params) = match message {
+fn read<'a>(headers: &Headers<'_>, body: &'a [u8], limits: &Limits) -> Result<Option<Asked<'a>>, Broken> {
+    let (id, method, params) = match message::read(body, limits)? {
         Message::Request { id, method, params } => (id, method, params),
         Message::Notification { method, .. } if is_request(&method) => {
-            return Err(Broken::new(
-                INVALID_REQUEST,
-                "a request without an id could not be answered, so it was not made",
-            ));
+            let message = "a request without an id could not be answered, so it was not made";
+            return Err(Broken::new(INVALID_REQUEST, message));
         }
         // A notification is about nothing that a request of its own could know of. Cancelling is closing the connection.
         Message::Notification { .. } => return spoken(headers).map(|_| None),
-        Message::Response { .. } => {
-            return Err(Broken::new(INVALID_REQUEST, "nothing was asked of this client"));
-        }
+        Message::Response { .. } => return Err(Broken::new(INVALID_REQUEST, "nothing was asked of this client")),
     };
-    let for_it = |broken: Broken| broken.to(Some(id.clone()));
-    let spoken = spoken(headers).map_err(for_it)?;
-    let envelope = Envelope::of(params, limits).map_err(for_it)?;
+    match agreeing(headers, &method, params, limits) {
+        Ok((spoken, envelope)) => Ok(Some(Asked { id, method, params, envelope, spoken })),
+        Err(broken) => Err(broken.to(Some(id))),
+    }
+}
+
+/// What headers and body say alike: the era, and the envelope that it has.
+fn agreeing(
+    headers: &Headers<'_>,
+    method: &str,
+    params: Option<&[u8]>,
+    limits: &Limits,
+) -> Result<(Spoken, Option<Envelope>), Broken> {
+    let spoken = spoken(headers)?;
+    let envelope = Envelope::of(params, limits)?;
     match (spoken, &envelope) {
         (Spoken::Handshake, None) => {}
-        (Spoken::Handshake, Some(_)) => {
-            return Err(for_it(mismatch("`MCP-Protocol-Version` must name the revision that `_meta` names")));
-        }
-        (Spoken::Stateless, None) => return Err(for_it(missing())),
-        (Spoken::Stateless, Some(envelope)) => {
-            same(headers, envelope, &method, params, limits).map_err(for_it)?;
-        }
+        (Spoken::Handshake, Some(_)) => return Err(mismatch(OTHER_VERSION)),
+        (Spoken::Stateless, None) => return Err(missing()),
+        (Spoken::Stateless, Some(envelope)) => same(headers, envelope, method, params, limits)?,
     }
-    let request = Request::read(id, &method, params, envelope.as_ref(), limits)?;
-    // With an envelope around it, `initialize` is one of no era.
-    if spoken == Spoken::Stateless && !request.is_stateless() {
-        let id = Some(request.id().clone());
-        return Err(Broken::new(METHOD_NOT_FOUND, "there is no such method in 2026-07-28").to(id));
-    }
-    Ok(Some((request, spoken)))
+    Ok((spoken, envelope))
 }
 
 /// Which era the header speaks of. Without one it is 2025-03-26, which had no such header.
@@ -193,7 +203,7 @@ fn same(
     limits: &Limits,
 ) -> Result<(), Broken> {
     if !headers.version.is(&envelope.version) {
-        return Err(mismatch("`MCP-Protocol-Version` must name the revision that `_meta` names"));
+        return Err(mismatch(OTHER_VERSION));
     }
     if !headers.method.is(method) {
         return Err(mismatch("`Mcp-Method` must be there, and name the method of the body"));
@@ -248,3 +258,13 @@ fn json_answer(status: u16, body: String) -> HttpAnswer {
 fn media_type(value: &[u8]) -> &[u8] {
     value.split(|&byte| byte == b';').next().unwrap_or_default().trim_ascii()
 }
+
+#[cfg(test)]
+#[allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::disallowed_methods,
+    reason = "a test may panic, and it reads JSON that was written here"
+)]
+mod tests;

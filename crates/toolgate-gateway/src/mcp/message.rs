@@ -45,7 +45,7 @@ pub(crate) struct Broken {
     /// INVARIANT (no echo): holds no value of the message.
     pub(crate) message: Cow<'static, str>,
     /// What the protocol wants beside it.
-    pub(crate) data: Option<Value>,
+    pub(crate) data: Option<Box<Value>>,
 }
 
 /// JSON-RPC 2.0, section 5.1: the text is no JSON.
@@ -174,7 +174,7 @@ impl Broken {
 
     /// The answer to it.
     pub(crate) fn answer(&self) -> String {
-        error(self.id.as_ref(), self.code, &self.message, self.data.as_ref().map(Value::to_string).as_deref())
+        error(self.id.as_ref(), self.code, &self.message, self.data.as_ref().map(|data| data.to_string()).as_deref())
     }
 }
 

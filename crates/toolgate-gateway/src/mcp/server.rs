@@ -99,13 +99,12 @@ impl Request {
         envelope: Option<&Envelope>,
         limits: &Limits,
     ) -> Result<(Era<'static>, Ask), Broken> {
-        // `initialize` belongs to its own era, whatever a client puts around it.
         let era = match envelope {
-            Some(envelope) if method != "initialize" => envelope.era()?,
-            Some(_) | None => Era::Handshake,
+            Some(envelope) => envelope.era()?,
+            None => Era::Handshake,
         };
         let ask = match (method, era) {
-            ("initialize", _) => Ask::Initialize(version::agreed(&offered(params, limits)?)),
+            ("initialize", Era::Handshake) => Ask::Initialize(version::agreed(&offered(params, limits)?)),
             ("ping", Era::Handshake) => Ask::Ping,
             ("server/discover", Era::Stateless(_)) => Ask::Discover,
             ("tools/list", _) => {

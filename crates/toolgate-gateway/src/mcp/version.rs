@@ -82,7 +82,7 @@ pub(crate) fn unsupported(version: &str) -> Broken {
     let requested = if looks_like_one { version } else { "" };
     let data = json!({ "supported": STATELESS, "requested": requested });
     let message = "this revision of the protocol is not spoken here; `data.supported` lists those that are";
-    Broken { data: Some(data), ..Broken::new(UNSUPPORTED_VERSION, message) }
+    Broken { data: Some(Box::new(data)), ..Broken::new(UNSUPPORTED_VERSION, message) }
 }
 
 #[cfg(test)]
@@ -127,10 +127,11 @@ mod tests {
     fn a_revision_that_is_not_spoken_is_told_which_are() {
         let broken = Envelope { version: "2099-01-01".into() }.era().unwrap_err();
         assert_eq!(broken.code, UNSUPPORTED_VERSION);
-        assert_eq!(broken.data, Some(json!({"supported": ["2026-07-28"], "requested": "2099-01-01"})));
+        let data = json!({"supported": ["2026-07-28"], "requested": "2099-01-01"});
+        assert_eq!(broken.data.as_deref(), Some(&data));
         // `initialize` is the way to these.
         assert!(Envelope { version: "2025-11-25".into() }.era().is_err());
         let long = Envelope { version: "x".repeat(1000) }.era().unwrap_err();
-        assert_eq!(long.data, Some(json!({"supported": ["2026-07-28"], "requested": ""})));
+        assert_eq!(long.data.as_deref(), Some(&json!({"supported": ["2026-07-28"], "requested": ""})));
     }
 }

@@ -39,7 +39,7 @@ fn scenarios_in_process() {
 
 #[test]
 fn scenarios_through_the_binary() {
-    all_hold(|scenario| within_reach(scenario).then(|| door::Binary::new(scenario.gate)));
+    all_hold(|scenario| in_reach_of_a_process(scenario).then(|| door::Binary::new(scenario.gate)));
 }
 
 #[test]
@@ -58,12 +58,12 @@ fn scenarios_over_mcp_on_stdio_whose_requests_stand_alone() {
 }
 
 fn over_mcp(scenario: &Scenario, era: door::Era) -> Option<door::McpStdio> {
-    let told = within_reach(scenario) && door::McpStdio::tells(scenario);
+    let told = in_reach_of_a_process(scenario) && door::tells(scenario);
     told.then(|| door::McpStdio::new(scenario.gate, era))
 }
 
-/// Whether a scenario can be told by processes of their own: a folder's, by the clock of the day.
-fn within_reach(scenario: &Scenario) -> bool {
+/// The lab is no folder, and the clock of a process is not moved.
+fn in_reach_of_a_process(scenario: &Scenario) -> bool {
     scenario.gate != GateName::Lab && scenario.needs.is_empty()
 }
 

@@ -77,6 +77,12 @@ const OPENAI_COMPLETION: &str = r#"{
   "usage": {"prompt_tokens": 82, "completion_tokens": 17, "total_tokens": 99}, "service_tier": "default"
 }"#;
 
+const MCP_REQUEST: &str = r#"{
+  "jsonrpc": "2.0", "id": "7", "method": "tools/call",
+  "params": {"name": "create_refund", "arguments": {"order_id": "ord_4821", "note": "\u00fc \"late\"\n"},
+             "_meta": {"progressToken": 1}}
+}"#;
+
 const ANTHROPIC_MESSAGE: &str = r#"{
   "id": "msg_01Aq9w938a90dw8q", "type": "message", "role": "assistant", "model": "claude-opus-4-5",
   "content": [
@@ -787,7 +793,7 @@ mod anything {
         }
 
         #[test]
-        fn changed_messages_never_panic(bytes in prop_oneof![mutated(OPENAI_COMPLETION), mutated(ANTHROPIC_MESSAGE)]) {
+        fn changed_messages_never_panic(bytes in prop_oneof![mutated(OPENAI_COMPLETION), mutated(ANTHROPIC_MESSAGE), mutated(MCP_REQUEST)]) {
             for dialect in Dialect::ALL {
                 check(dialect, &bytes);
             }

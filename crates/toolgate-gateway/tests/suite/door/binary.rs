@@ -33,10 +33,6 @@ impl Binary {
         &self.folder
     }
 
-    pub(crate) fn path(&self) -> &Path {
-        self.folder.path()
-    }
-
     fn dir(&self) -> &str {
         self.folder.path().to_str().unwrap()
     }

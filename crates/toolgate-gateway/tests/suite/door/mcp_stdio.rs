@@ -44,7 +44,7 @@ pub(crate) struct Client {
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A request has no place for what a host adds to a call, and messages of other dialects never come here.
-fn carries(step: &Step) -> bool {
+pub(super) fn carries(step: &Step) -> bool {
     match step {
         Step::Call(step) => step.call.operation.is_none() && step.call.approval.is_none(),
         Step::Turn(_) | Step::Message(_) => false,
@@ -59,18 +59,18 @@ fn carries(step: &Step) -> bool {
     }
 }
 
-impl McpStdio {
-    /// Whether a scenario still tells something without the steps that are left out.
-    pub(crate) fn tells(scenario: &Scenario) -> bool {
-        scenario.steps.iter().any(|step| matches!(step, Step::Call(_)) && carries(step))
-    }
+/// Whether a scenario still tells something without the steps that are left out.
+pub(crate) fn tells(scenario: &Scenario) -> bool {
+    scenario.steps.iter().any(|step| matches!(step, Step::Call(_)) && carries(step))
+}
 
+impl McpStdio {
     pub(crate) fn new(gate: GateName, era: Era) -> Self {
         Self { binary: Binary::new(gate), era, clients: BTreeMap::new() }
     }
 
     fn client(&mut self, user: Option<&str>) -> &mut Client {
-        let (folder, era) = (self.binary.path().to_owned(), self.era);
+        let (folder, era) = (self.binary.folder().path().to_owned(), self.era);
         let start = || Client::start(&folder, user, era);
         self.clients.entry(user.map(str::to_owned)).or_insert_with(start)
     }
@@ -85,7 +85,7 @@ impl McpStdio {
 
     /// What the record tells of an attempt. It may take a moment until it is there.
     fn trace(&self, reference: &str) -> Value {
-        let folder = self.binary.path().to_str().unwrap();
+        let folder = self.binary.folder().path().to_str().unwrap();
         let begun = std::time::Instant::now();
         loop {
             let run = Run::of(&mut toolgate(&["why", folder, reference, "--json"]), "");
@@ -276,7 +276,7 @@ impl Drop for Client {
 
 impl Era {
     /// The parameters with what a request of this era says of itself.
-    fn enveloped(self, params: &str) -> String {
+    pub(super) fn enveloped(self, params: &str) -> String {
         const ENVELOPE: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"suite","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}"#;
         match self {
             Self::Handshake => params.to_owned(),
@@ -288,7 +288,7 @@ impl Era {
     }
 }
 
-fn call_params(tool: &str, arguments: &str) -> String {
+pub(super) fn call_params(tool: &str, arguments: &str) -> String {
     format!(r#"{{"name":{},"arguments":{arguments}}}"#, json!(tool))
 }
 
