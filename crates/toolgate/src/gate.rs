@@ -33,7 +33,7 @@ use crate::trace::{Learned, Trace};
 use crate::wire::{Broken, Proposed};
 
 pub use crate::policy::PolicyFault;
-pub use builder::{BuildError, Builder};
+pub use builder::{BuildError, Builder, Sound};
 use recorder::Recorder;
 use records::Heading;
 

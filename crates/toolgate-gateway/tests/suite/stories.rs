@@ -5,6 +5,7 @@ mod faults;
 mod interrupted;
 mod killed;
 mod race;
+mod set_aside;
 mod shell;
 mod store;
 mod tokens;
