@@ -25,7 +25,7 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand};
 use toolgate::ledger::Store;
 
-use crate::config::{self, LoadError, Loaded, Purpose};
+use crate::config::{self, LoadError, Loaded, Purpose, SetAside};
 
 pub use exit::Exit;
 pub(crate) use output::Output;
@@ -188,6 +188,14 @@ fn load(dir: &Path, purpose: Purpose, output: &mut Output) -> Result<Loaded, Fai
 /// Opens the store of a folder.
 fn open_store(dir: &Path, output: &mut Output) -> Result<Store, Failure> {
     config::open_store(dir).map_err(|error| told(error, dir, output))
+}
+
+/// Names every tool that a server does without, and why.
+fn tell_set_aside(set_aside: &[SetAside], output: &mut Output) {
+    for SetAside { tool, findings } in set_aside {
+        output.note(&format!("warning: the tool {tool} is set aside, and the others are served:"));
+        findings.iter().for_each(|finding| output.note(&finding.to_string()));
+    }
 }
 
 fn told(error: LoadError, dir: &Path, output: &mut Output) -> Failure {

@@ -2,26 +2,23 @@
 
 mod finding;
 mod located;
+mod reader;
 mod settings;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use serde_json::{Map, Value};
-use toolgate::contract::Contract;
-use toolgate::fields::Problems;
-use toolgate::gate::{BuildError, Builder, PolicyFault, Prepared};
-use toolgate::json::{self, Limits};
+use toolgate::Gate;
+use toolgate::gate::{BuildError, Builder, Prepared};
 use toolgate::ledger::{Store, StoreError};
-use toolgate::schema::Problem;
-use toolgate::{Gate, Tool};
 
-use crate::backend::{self, Databases};
+use crate::backend::Databases;
 use crate::http;
 use crate::identity::Identity;
 
 pub use finding::Finding;
 pub(crate) use located::Located;
+use reader::{Reader, Source};
 use settings::{Settings, StoreAt};
 
 /// A gate that was loaded from a folder.
@@ -35,9 +32,11 @@ pub struct Loaded {
     pub http: http::Settings,
     /// Whether the operator at the command line may answer approvals as another person.
     pub operator_speaks: bool,
+    /// The tools that it does without: only what is loaded to serve has any.
+    pub set_aside: Vec<SetAside>,
 }
 
-/// A folder without faults. Nothing of its gate is opened yet.
+/// A folder that was read and checked. Nothing of its gate is opened yet.
 #[derive(Debug)]
 pub struct Ready {
     /// The gate, to be opened.
@@ -48,6 +47,17 @@ pub struct Ready {
     pub http: http::Settings,
     /// Whether the operator at the command line may answer approvals as another person.
     pub operator_speaks: bool,
+    /// The tools that it does without: only what is loaded to serve has any.
+    pub set_aside: Vec<SetAside>,
+}
+
+/// A tool that is set aside, because its contract has faults or rests on one that has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SetAside {
+    /// The name of the tool.
+    pub tool: String,
+    /// What is wrong, at least one.
+    pub findings: Vec<Finding>,
 }
 
 /// Why a folder gives no gate.
@@ -61,27 +71,15 @@ pub enum LoadError {
     Store(#[from] StoreError),
 }
 
-/// A file of the folder, with its text and its places.
-struct Source {
-    file: PathBuf,
-    text: String,
-    located: Option<Located>,
-}
-
-/// A folder while it is read.
-struct Reader<'a> {
-    dir: &'a Path,
-    findings: Vec<Finding>,
-    /// The tools whose contracts could not be read.
-    unread: Vec<String>,
-}
-
 /// What a gate is loaded for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
-    /// To answer calls and to read what became of them: the store is opened.
+    /// To answer one command, and to read what became of calls: the store is opened. A fault anywhere and there is no
+    /// gate.
     Run,
-    /// To look at what it is: the store is left alone.
+    /// To answer calls for as long as it may be: the store is opened. A tool with faults is set aside.
+    Serve,
+    /// To look at what it is: the store is left alone. A fault anywhere and there is no gate.
     Look,
     /// To judge cases: the store and what has a seed are made anew, in memory, and nothing lasts.
     Rehearse,
@@ -94,17 +92,17 @@ pub fn load(dir: &Path, purpose: Purpose) -> Result<Loaded, LoadError> {
 
 /// Loads the gate of a folder, with what the folder cannot say, such as another clock, said to the builder.
 pub fn load_with(dir: &Path, purpose: Purpose, adjust: impl FnOnce(Builder) -> Builder) -> Result<Loaded, LoadError> {
-    let Ready { gate, identity, http, operator_speaks } = ready_with(dir, purpose, adjust)?;
-    Ok(Loaded { gate: gate.open()?, identity, http, operator_speaks })
+    let Ready { gate, identity, http, operator_speaks, set_aside } = ready_with(dir, purpose, adjust)?;
+    Ok(Loaded { gate: gate.open()?, identity, http, operator_speaks, set_aside })
 }
 
-/// Reads and checks a folder, and leaves it as it is: its gate is opened by whoever needs it.
-pub fn ready(dir: &Path) -> Result<Ready, LoadError> {
-    ready_with(dir, Purpose::Run, |builder| builder)
+/// Reads and checks a folder for a server, and leaves it as it is: its gate is opened by whoever needs it.
+pub fn ready(dir: &Path, strict: bool) -> Result<Ready, LoadError> {
+    ready_with(dir, if strict { Purpose::Run } else { Purpose::Serve }, |builder| builder)
 }
 
 fn ready_with(dir: &Path, purpose: Purpose, adjust: impl FnOnce(Builder) -> Builder) -> Result<Ready, LoadError> {
-    let mut reader = Reader { dir, findings: Vec::new(), unread: Vec::new() };
+    let mut reader = Reader::of(dir);
     let settings = reader.settings();
     let databases = settings.as_ref().map(|settings| settings.databases.clone()).unwrap_or_default();
     let sources = reader.contracts();
@@ -114,7 +112,7 @@ fn ready_with(dir: &Path, purpose: Purpose, adjust: impl FnOnce(Builder) -> Buil
     }
     let mut builder = Gate::builder();
     let databases = match purpose {
-        Purpose::Run | Purpose::Look => Databases::new(dir, databases),
+        Purpose::Run | Purpose::Serve | Purpose::Look => Databases::new(dir, databases),
         Purpose::Rehearse => Databases::rehearsed(dir, databases),
     };
     for tool in reader.tools(&sources, &databases) {
@@ -123,33 +121,43 @@ fn ready_with(dir: &Path, purpose: Purpose, adjust: impl FnOnce(Builder) -> Buil
     for Source { file, text, .. } in &policies {
         builder = builder.policy_file(file.to_string_lossy(), text);
     }
-    let built = match settings.filter(|_| reader.findings.is_empty()) {
+    let may_be_built = match purpose {
+        Purpose::Serve => reader.findings.is_empty(),
+        Purpose::Run | Purpose::Look | Purpose::Rehearse => reader.findings.is_empty() && reader.of_tools.is_empty(),
+    };
+    let built = match settings.filter(|_| may_be_built) {
         Some(settings) => {
             let people = Arc::new(settings.identity.clone());
-            let store = if purpose == Purpose::Run { settings.store.clone() } else { StoreAt::Memory };
+            let store = match purpose {
+                Purpose::Run | Purpose::Serve => settings.store.clone(),
+                Purpose::Look | Purpose::Rehearse => StoreAt::Memory,
+            };
             builder = builder
                 .standing(people)
                 .approvals_expire(settings.asked_for, settings.granted_for)
                 .open_store(store.opener(dir));
             let Settings { identity, http, operator_speaks, .. } = settings;
-            adjust(builder).prepare().map(|gate| Some(Ready { gate, identity, http, operator_speaks }))
+            let ready = |gate| Ready { gate, identity, http, operator_speaks, set_aside: Vec::new() };
+            match purpose {
+                Purpose::Run | Purpose::Look | Purpose::Rehearse => {
+                    adjust(builder).prepare().map(|gate| Some(ready(gate)))
+                }
+                Purpose::Serve => adjust(builder).prepare_without_faulty(&reader.unread).map(|sound| {
+                    reader.faults(&sources, sound.tools, &policies, sound.approvals);
+                    Some(ready(sound.gate))
+                }),
+            }
         }
         // There will be no gate, but what is wrong with the rest is told all the same.
         None => builder.check(&reader.unread).map(|()| None),
     };
     match built {
-        Ok(Some(ready)) => Ok(ready),
+        Ok(Some(ready)) => Ok(Ready { set_aside: reader.set_aside(), ..ready }),
         Ok(None) => Err(reader.end()),
         Err(BuildError::Store(error)) => Err(LoadError::Store(error)),
         Err(BuildError::NoStore) => Err(LoadError::Findings(vec![Finding::of_file(SETTINGS, "no store")])),
         Err(BuildError::Faults { tools, policies: wrong }) => {
-            for fault in tools {
-                let source = sources.iter().find(|source| source.tool_name() == fault.tool);
-                reader.problem(source, fault.problem);
-            }
-            for fault in wrong {
-                reader.policy_fault(policies.iter().chain(&sources), &fault);
-            }
+            reader.faults(&sources, tools, &policies, wrong);
             Err(reader.end())
         }
     }
@@ -157,7 +165,7 @@ fn ready_with(dir: &Path, purpose: Purpose, adjust: impl FnOnce(Builder) -> Buil
 
 /// Opens the store of a folder, whatever is wrong with its contracts: evidence is needed most when something is.
 pub fn open_store(dir: &Path) -> Result<Store, LoadError> {
-    let mut reader = Reader { dir, findings: Vec::new(), unread: Vec::new() };
+    let mut reader = Reader::of(dir);
     match reader.settings() {
         Some(settings) if settings.store.exists(dir) => Ok(settings.store.opener(dir)()?),
         Some(_) => {
@@ -170,15 +178,14 @@ pub fn open_store(dir: &Path) -> Result<Store, LoadError> {
 
 /// The cases of a folder, a file and its text each, and what is wrong with the files themselves.
 pub(crate) fn cases(dir: &Path) -> (Vec<(PathBuf, String)>, Vec<Finding>) {
-    let mut reader = Reader { dir, findings: Vec::new(), unread: Vec::new() };
-    let files = reader.files("cases", "jsonl").unwrap_or_default();
-    let sources = files.iter().filter_map(|file| reader.read_text(file));
-    (sources.map(|Source { file, text, .. }| (file, text)).collect(), reader.findings)
+    let mut reader = Reader::of(dir);
+    let sources = reader.cases();
+    (sources.into_iter().map(|Source { file, text, .. }| (file, text)).collect(), reader.findings)
 }
 
 /// Where the people of a folder come from, whatever is wrong with its contracts.
 pub fn identity(dir: &Path) -> Result<Identity, LoadError> {
-    let mut reader = Reader { dir, findings: Vec::new(), unread: Vec::new() };
+    let mut reader = Reader::of(dir);
     match reader.settings() {
         Some(settings) if reader.findings.is_empty() => Ok(settings.identity),
         Some(_) | None => Err(reader.end()),
@@ -187,213 +194,3 @@ pub fn identity(dir: &Path) -> Result<Identity, LoadError> {
 
 /// The file of the folder's settings.
 const SETTINGS: &str = "toolgate.toml";
-
-impl Source {
-    /// The name of the tool whose contract this file is: the name of the file.
-    fn tool_name(&self) -> String {
-        stem(&self.file)
-    }
-}
-
-impl Reader<'_> {
-    fn settings(&mut self) -> Option<Settings> {
-        let source = self.read_toml(Path::new(SETTINGS))?;
-        let located = source.located.as_ref()?;
-        let mut problems = Problems::default();
-        let settings = Settings::read(self.dir, &located.table, &mut problems);
-        for problem in problems.0 {
-            self.problem(Some(&source), problem);
-        }
-        Some(settings)
-    }
-
-    /// The contracts, in the order of their names. A folder without tools is a gate without tools.
-    fn contracts(&mut self) -> Vec<Source> {
-        let files = self.files("tools", "toml").unwrap_or_default();
-        let mut sources = Vec::new();
-        for file in files {
-            match self.read_toml(&file) {
-                Some(source) => sources.push(source),
-                None => self.unread.push(stem(&file)),
-            }
-        }
-        sources
-    }
-
-    /// The policies. An empty folder denies all; a missing one is a fault, since nobody could have meant it.
-    fn policies(&mut self) -> Vec<Source> {
-        let Some(files) = self.files("policies", "cedar") else {
-            let hint = "make the folder policies/; while it is empty, every call is denied";
-            let finding = Finding::of_file("policies", "there is no folder `policies`");
-            self.findings.push(finding.hint(Some(hint.into())));
-            return Vec::new();
-        };
-        files.iter().filter_map(|file| self.read_text(file)).collect()
-    }
-
-    fn tools(&mut self, sources: &[Source], databases: &Databases) -> Vec<Tool> {
-        let mut tools = Vec::new();
-        for source in sources {
-            let Some(located) = &source.located else { continue };
-            let mut keys = located.table.clone();
-            let mut whole = true;
-            for key in ["input", "output"] {
-                whole &= self.inline_schema(source, key, &mut keys);
-            }
-            if !whole {
-                self.unread.push(source.tool_name());
-                continue;
-            }
-            match backend::make(&keys, databases) {
-                Ok(backend) => tools.push(Tool::new(source.tool_name(), keys, backend)),
-                Err(problems) => {
-                    // The rest of the contract is told all the same.
-                    self.unread.push(source.tool_name());
-                    let contract = Contract::parse(&source.tool_name(), &Value::Object(keys));
-                    for problem in problems.into_iter().chain(contract.err().unwrap_or_default()) {
-                        self.problem(Some(source), problem);
-                    }
-                }
-            }
-        }
-        tools
-    }
-
-    /// Puts the schema of `{ file = "NAME.json" }` in its place. Returns whether it could be read.
-    fn inline_schema(&mut self, source: &Source, key: &str, keys: &mut Map<String, Value>) -> bool {
-        let Some(Value::Object(table)) = keys.get(key) else { return true };
-        let (Some(Value::String(name)), 1) = (table.get("file"), table.len()) else { return true };
-        let file = source.file.parent().unwrap_or(Path::new("")).join(name);
-        if !is_inside(name) {
-            let message = "a schema file is named relative to the contract, and stands in the same folder or below";
-            let problem =
-                Problem { at: format!("/{key}/file"), code: "format".into(), message: message.into(), hint: None };
-            self.problem(Some(source), problem);
-            return false;
-        }
-        let Some(schema) = self.read_text(&file) else { return false };
-        match json::read(schema.text.as_bytes(), &Limits::default()) {
-            Ok(value) => {
-                keys.insert(key.to_owned(), value);
-                true
-            }
-            Err(flaw) => {
-                let message = format!("no strict JSON: {}", flaw.message);
-                let finding = Finding::at(&schema.file, &schema.text, flaw.line, flaw.column, message);
-                self.findings.push(finding.hint(flaw.hint().map(str::to_owned)));
-                false
-            }
-        }
-    }
-
-    /// The files of a folder, sorted; `None` where there is no such folder. What is passed over would be missed: a
-    /// policy that nobody reads forbids nothing.
-    fn files(&mut self, folder: &str, ending: &str) -> Option<Vec<PathBuf>> {
-        let entries = match std::fs::read_dir(self.dir.join(folder)) {
-            Ok(entries) => entries,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return None,
-            Err(error) => {
-                self.findings.push(Finding::of_file(folder, format!("the folder cannot be read: {error}")));
-                return Some(Vec::new());
-            }
-        };
-        let mut files = Vec::new();
-        for entry in entries {
-            let file = match entry {
-                Ok(entry) => Path::new(folder).join(entry.file_name()),
-                Err(error) => {
-                    self.findings.push(Finding::of_file(folder, format!("the folder cannot be read: {error}")));
-                    continue;
-                }
-            };
-            let kind = file.extension().map(|found| found.to_string_lossy().into_owned());
-            // A contract's schemas stand beside it.
-            let beside = ["md", "json"].iter().any(|known| kind.as_deref() == Some(known));
-            let hidden = file.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'));
-            if kind.as_deref() == Some(ending) && self.dir.join(&file).is_file() {
-                files.push(file);
-            } else if !beside && !hidden {
-                let message = format!("this is no file `NAME.{ending}`, and would not be read");
-                self.findings.push(Finding::of_file(file, message).hint(Some("rename it, or move it away".into())));
-            }
-        }
-        files.sort();
-        Some(files)
-    }
-
-    fn read_toml(&mut self, file: &Path) -> Option<Source> {
-        let source = self.read_text(file)?;
-        match Located::parse(&source.text) {
-            Ok(located) => Some(Source { located: Some(located), ..source }),
-            Err(faults) => {
-                for fault in faults {
-                    self.findings.push(Finding::at_offset(file, &source.text, fault.offset, fault.message));
-                }
-                None
-            }
-        }
-    }
-
-    fn read_text(&mut self, file: &Path) -> Option<Source> {
-        match std::fs::read_to_string(self.dir.join(file)) {
-            Ok(text) => Some(Source { file: file.to_owned(), text, located: None }),
-            Err(error) => {
-                let message = match error.kind() {
-                    std::io::ErrorKind::NotFound => "there is no such file".to_owned(),
-                    std::io::ErrorKind::InvalidData => "the file is not UTF-8".to_owned(),
-                    std::io::ErrorKind::PermissionDenied => "the file may not be read".to_owned(),
-                    _ => format!("the file cannot be read: {error}"),
-                };
-                self.findings.push(Finding::of_file(file, message));
-                None
-            }
-        }
-    }
-
-    fn problem(&mut self, source: Option<&Source>, problem: Problem) {
-        let named = match problem.at.as_str() {
-            "" => problem.message,
-            at => format!("{}: {}", at.trim_start_matches('/').replace('/', "."), problem.message),
-        };
-        let finding = match source {
-            Some(source) => {
-                let offset = source.located.as_ref().map_or(0, |located| located.offset(&problem.at));
-                Finding::at_offset(&source.file, &source.text, offset, named)
-            }
-            None => Finding::of_file("tools", named),
-        };
-        self.findings.push(finding.hint(problem.hint));
-    }
-
-    fn policy_fault<'s>(&mut self, sources: impl Iterator<Item = &'s Source>, fault: &PolicyFault) {
-        let mut sources = sources;
-        let source = sources.find(|source| source.file.to_string_lossy() == fault.source);
-        let finding = match source {
-            Some(source) if fault.line > 0 => {
-                Finding::at(&source.file, &source.text, fault.line, fault.column, fault.message.clone())
-            }
-            // The policy comes from the contract's key `approval`.
-            Some(source) => {
-                let offset = source.located.as_ref().map_or(0, |located| located.offset("/approval"));
-                Finding::at_offset(&source.file, &source.text, offset, fault.message.clone())
-            }
-            None => Finding::of_file(&fault.source, fault.message.clone()),
-        };
-        self.findings.push(finding.hint(fault.hint.clone()));
-    }
-
-    fn end(mut self) -> LoadError {
-        self.findings.sort();
-        self.findings.dedup();
-        LoadError::Findings(self.findings)
-    }
-}
-
-fn stem(file: &Path) -> String {
-    file.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default()
-}
-
-/// Whether a relative path stays below where it starts.
-fn is_inside(path: &str) -> bool {
-    Path::new(path).components().all(|part| matches!(part, std::path::Component::Normal(_)))
-}

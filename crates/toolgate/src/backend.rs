@@ -1,6 +1,7 @@
 //! Backends: how a tool runs. A backend gets what only a reserved call yields, and tells what it knows of the effect.
 
 mod function;
+mod nothing;
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -20,6 +21,7 @@ pub use crate::facts::Lookup;
 pub use crate::stage::run::Dispatch;
 pub(crate) use function::Function;
 pub use function::ToolError;
+pub(crate) use nothing::Nothing;
 
 /// Runs the calls of one tool.
 pub trait Backend: Send + Sync + 'static {

@@ -33,7 +33,7 @@ use crate::trace::{Learned, Trace};
 use crate::wire::{Broken, Proposed};
 
 pub use crate::policy::PolicyFault;
-pub use builder::{BuildError, Builder, Prepared};
+pub use builder::{BuildError, Builder, Prepared, Sound};
 use recorder::Recorder;
 use records::Heading;
 

@@ -24,7 +24,7 @@ mod source;
 mod text;
 mod verdict;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use cedar_policy::Authorizer;
@@ -84,6 +84,24 @@ pub(crate) struct PolicySource<'a> {
     /// The name of the file, for faults.
     pub(crate) name: &'a str,
     pub(crate) text: &'a str,
+}
+
+/// Tools that are not among those that policies are held to, though policies may name them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Absent<'a> {
+    /// There will be no gate, since their contracts do not hold: what may only come from their absence is not told.
+    Faulty(&'a BTreeSet<String>),
+    /// The gate does without them: what speaks of them alone goes with them, and all else is held to what is there.
+    SetAside(&'a BTreeSet<String>),
+}
+
+impl<'a> Absent<'a> {
+    /// Their names.
+    pub(crate) fn tools(self) -> &'a BTreeSet<String> {
+        match self {
+            Self::Faulty(tools) | Self::SetAside(tools) => tools,
+        }
+    }
 }
 
 /// A call to be judged.
@@ -170,12 +188,11 @@ pub(crate) struct Policies {
 
 impl Policies {
     /// The policies of `sources` and of the contracts' approvals over `tools`, or every fault that they have. No policy
-    /// at all is valid, and permits nothing. `broken` names tools whose contracts do not hold: faults that may only come
-    /// from their absence are not told.
+    /// at all is valid, and permits nothing.
     pub(crate) fn compile(
         sources: &[PolicySource<'_>],
         tools: &[PolicyTool<'_>],
-        broken: &[String],
+        absent: Absent<'_>,
     ) -> Result<Self, Vec<PolicyFault>> {
         let (vocabulary, mut faults) = Vocabulary::of(tools);
         // Names that clash make no schema, but the texts can still be read.
@@ -194,7 +211,7 @@ impl Policies {
                 None => {}
             }
         }
-        let rules = load::load(&texts, &vocabulary, generated.as_ref(), broken);
+        let rules = load::load(&texts, &vocabulary, generated.as_ref(), absent);
         match (rules, generated) {
             (Ok(rules), Some(generated)) if faults.is_empty() => Self::sliced(generated.text, &vocabulary, rules)
                 .ok_or_else(|| vec![PolicyFault::of_the_gate("the policies are valid, but cannot be put together")]),

@@ -15,7 +15,7 @@ use toolgate::wire::mcp::definition;
 use toolgate::{Gate, Reply};
 
 use super::signals::stop_on_interrupt;
-use super::{Exit, Failure, Output, find_folder, told};
+use super::{Exit, Failure, Output, find_folder, tell_set_aside, told};
 use crate::config::{self, Ready};
 use crate::mcp::connection;
 use crate::mcp::server::{GateFor, Tools};
@@ -30,6 +30,9 @@ pub(super) struct Mcp {
     /// Who is asking: a user that the folder lists
     #[arg(long = "as", value_name = "USER@TENANT")]
     user: Option<String>,
+    /// Serve nothing while a tool has faults, instead of setting it aside
+    #[arg(long)]
+    strict: bool,
     /// Print the entry that a client's `mcpServers` takes, and serve nothing
     #[arg(long)]
     print_config: bool,
@@ -53,7 +56,9 @@ impl Mcp {
             return Ok(Exit::Ok);
         }
         let stop = stop_on_interrupt();
-        let Ready { gate, identity, .. } = config::ready(&dir).map_err(|error| told(error, &dir, output))?;
+        let ready = config::ready(&dir, self.strict).map_err(|error| told(error, &dir, output))?;
+        let Ready { gate, identity, set_aside, .. } = ready;
+        tell_set_aside(&set_aside, output);
         let session = identity.session(self.user.as_deref())?;
         let unserved = |error| Failure::fault(format!("stdin and stdout cannot be served: {error}"));
         let stdin = stdio::stdin().map_err(unserved)?;
@@ -76,6 +81,7 @@ impl Mcp {
             .map_err(|error| Failure::fault(format!("where this program is cannot be found out: {error}")))?;
         let name = dir.file_name().map_or_else(|| "toolgate".into(), |name| name.to_string_lossy());
         let mut arguments = vec!["mcp".to_owned(), dir.to_string_lossy().into_owned()];
+        arguments.extend(self.strict.then(|| "--strict".to_owned()));
         arguments.extend(self.user.iter().flat_map(|user| ["--as".to_owned(), user.clone()]));
         Ok(json!({ "mcpServers": { name: { "command": program.to_string_lossy(), "args": arguments } } }))
     }

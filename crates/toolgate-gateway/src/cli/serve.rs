@@ -11,7 +11,7 @@ use toolgate::Reply;
 use toolgate::fault::Fault;
 
 use super::signals::Interrupts;
-use super::{Exit, Failure, Output, find_folder, load};
+use super::{Exit, Failure, Output, find_folder, load, tell_set_aside};
 use crate::config::{Loaded, Purpose};
 use crate::http::{Open, Server, Settings, Watch, holder};
 use crate::identity::Doorkeeper;
@@ -35,6 +35,9 @@ pub(super) struct Serve {
     /// For development: loopback only, the folder's own people, a line on stderr for each call
     #[arg(long)]
     dev: bool,
+    /// Serve nothing while a tool has faults, instead of setting it aside
+    #[arg(long)]
+    strict: bool,
     /// Print where it listens as one line of JSON
     #[arg(long)]
     json: bool,
@@ -46,7 +49,9 @@ impl Serve {
         let interrupts = Interrupts::listen()
             .map_err(|error| Failure::fault(format!("interrupts cannot be waited for: {error}")))?;
         let dir = find_folder(self.dir.clone())?;
-        let Loaded { gate, identity, http, .. } = load(&dir, Purpose::Run, output)?;
+        let purpose = if self.strict { Purpose::Run } else { Purpose::Serve };
+        let Loaded { gate, identity, http, set_aside, .. } = load(&dir, purpose, output)?;
+        tell_set_aside(&set_aside, output);
         let settings = self.settings(http);
         let doorkeeper = identity.doorkeeper(self.user.as_deref())?;
         self.allow(&doorkeeper, &settings)?;

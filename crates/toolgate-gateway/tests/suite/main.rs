@@ -44,7 +44,7 @@ fn scenarios_through_the_binary() {
 
 #[test]
 fn scenarios_over_http() {
-    all_hold(|scenario| within_reach(scenario).then(|| door::Http::new(scenario.gate)));
+    all_hold(|scenario| in_reach_of_a_process(scenario).then(|| door::Http::new(scenario.gate)));
 }
 
 #[test]

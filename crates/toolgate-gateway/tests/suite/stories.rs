@@ -11,6 +11,7 @@ mod interrupted;
 mod killed;
 mod mcp;
 mod race;
+mod set_aside;
 mod shell;
 mod store;
 mod tokens;

@@ -43,12 +43,16 @@ impl Registry {
         let mut faults = Vec::new();
         let mut broken: BTreeSet<String> = unread.iter().cloned().collect();
         let mut registered: BTreeMap<String, Arc<Registered>> = BTreeMap::new();
-        for Tool { name, keys, backend } in tools {
-            let mut problems = Problems::default();
+        for Tool { name, keys, backend, problems } in tools {
+            let mut problems = Problems(problems);
+            let says_output = keys.contains_key("output");
             let (contract, wrong) = Contract::read(&name, &keys.into());
             problems.0.extend(wrong);
             match contract {
                 Some(contract) => {
+                    if says_output && contract.output.is_none() {
+                        broken.insert(name.clone());
+                    }
                     problems.0.extend(backend.check(&contract));
                     let known = Arc::new(Registered { contract, backend });
                     if registered.insert(name.clone(), known).is_some() {
@@ -71,6 +75,39 @@ impl Registry {
         (registry, faults)
     }
 
+    /// Adds to `aside` each tool that rests on one of them, which is a fault of it.
+    pub(crate) fn rest_on(&self, aside: &mut BTreeSet<String>, faults: &mut Vec<ToolFault>) {
+        loop {
+            let mut more = Vec::new();
+            for tool in self.tools.values().filter(|tool| !aside.contains(&tool.contract.name)) {
+                let contract = &tool.contract;
+                let looks = contract.facts.iter().map(|(name, fact)| (format!("/facts/{name}/tool"), &fact.tool));
+                let finds = contract.reconcile.iter().map(|reconcile| ("/reconcile/tool".to_owned(), &reconcile.tool));
+                more.extend(looks.chain(finds).filter(|(_, other)| aside.contains(*other)).map(|(at, other)| {
+                    let message = format!("this tool rests on `{other}`, which has faults and is set aside");
+                    let problem = Problem { at, code: "set_aside".into(), message, hint: None };
+                    ToolFault { tool: contract.name.clone(), problem }
+                }));
+            }
+            if more.is_empty() {
+                return;
+            }
+            aside.extend(more.iter().map(|fault| fault.tool.clone()));
+            faults.extend(more);
+        }
+    }
+
+    /// Takes tools out.
+    pub(crate) fn set_aside(&mut self, aside: &BTreeSet<String>) {
+        self.tools.retain(|name, _| !aside.contains(name));
+        for tool in self.tools.values_mut().filter_map(Arc::get_mut) {
+            // Nobody is sent to a tool that is not there.
+            for error in tool.contract.errors.values_mut() {
+                error.instead.take_if(|other| aside.contains(other));
+            }
+        }
+    }
+
     pub(crate) fn get(&self, name: &str) -> Option<&Arc<Registered>> {
         self.tools.get(name)
     }
@@ -85,7 +122,7 @@ impl Registry {
             let at = format!("/facts/{name}");
             let Some(tool) = self.lookup_tool(&fact.tool, broken, &at, problems) else { continue };
             check_arguments(tool, contract, &fact.args, &at, problems);
-            if tool.output.is_none() {
+            if tool.output.is_none() && !broken.contains(&fact.tool) {
                 let message = format!("`{}` has no output schema, so nothing can be known of its answer", fact.tool);
                 problems.note(format!("{at}/tool"), "output", message);
             }

@@ -9,19 +9,28 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
-use crate::backend::{Backend, Context, Function, ToolError};
+use crate::backend::{Backend, Context, Function, Nothing, ToolError};
+use crate::schema::Problem;
 
 /// A tool to declare to a gate.
 pub struct Tool {
     pub(super) name: String,
     pub(super) keys: Map<String, Value>,
     pub(super) backend: Arc<dyn Backend>,
+    /// What is wrong with it already.
+    pub(super) problems: Vec<Problem>,
 }
 
 impl Tool {
     /// A tool from the keys of its contract (as in a contract file, as JSON) and what runs it.
     pub fn new(name: impl Into<String>, keys: Map<String, Value>, backend: Arc<dyn Backend>) -> Self {
-        Self { name: name.into(), keys, backend }
+        Self { name: name.into(), keys, backend, problems: Vec::new() }
+    }
+
+    /// A tool that nothing runs, for the reasons that `problems` tell: no gate is built with it, but what else is wrong
+    /// is told beside them.
+    pub fn broken(name: impl Into<String>, keys: Map<String, Value>, problems: Vec<Problem>) -> Self {
+        Self { problems, ..Self::new(name, keys, Arc::new(Nothing)) }
     }
 
     /// A tool that only looks: the schemas and the description come from the types of the function.
@@ -55,7 +64,7 @@ impl Tool {
             ("input".to_owned(), input),
             ("output".to_owned(), schema_of::<R>()),
         ]);
-        Self { name: name.into(), keys, backend: Arc::new(function) }
+        Self::new(name, keys, Arc::new(function))
     }
 
     /// What the tool does and when to use it; the doc comment of the arguments' type if not set.

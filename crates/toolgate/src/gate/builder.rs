@@ -1,5 +1,6 @@
 //! Building a gate: everything is checked before there is one, and every problem is told at once.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -14,7 +15,7 @@ use crate::contract::{Contract, Registry, Tool, ToolFault};
 use crate::facts::Facts;
 use crate::json::Limits;
 use crate::ledger::{Store, StoreError};
-use crate::policy::{ApprovalSugar, FactShape, Policies, PolicyFault, PolicySource, PolicyTool};
+use crate::policy::{Absent, ApprovalSugar, FactShape, Policies, PolicyFault, PolicySource, PolicyTool};
 use crate::recovery::{Recovery, Scribe};
 use crate::session::{Session, Standing};
 use crate::stage::admit::Admit;
@@ -68,6 +69,17 @@ pub enum BuildError {
         /// What is wrong with policies.
         policies: Vec<PolicyFault>,
     },
+}
+
+/// A gate without the tools that have faults.
+#[derive(Debug)]
+pub struct Sound {
+    /// The gate, to be opened.
+    pub gate: Prepared,
+    /// What is wrong with the contracts of the tools that it does without.
+    pub tools: Vec<ToolFault>,
+    /// What is wrong with the key `approval` of such a contract, which is a policy.
+    pub approvals: Vec<PolicyFault>,
 }
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -163,8 +175,44 @@ impl Builder {
     }
 
     /// What is left to do once everything is known to be right: to open the store.
-    pub fn prepare(self) -> Result<Prepared, BuildError> {
-        let (registry, policies) = examine(self.tools, &self.policies, &[])?;
+    pub fn prepare(mut self) -> Result<Prepared, BuildError> {
+        let (registry, policies) = examine(std::mem::take(&mut self.tools), &self.policies, &[])?;
+        self.prepared(registry, policies)
+    }
+
+    /// The gate of the tools whose contracts hold, for a server that must stay up: a tool with faults is set aside, and
+    /// with it each that rests on it. `unread` names tools whose contracts could not even be read. Faults of policies
+    /// are faults of the gate all the same; what a policy says of tools that are set aside, and of no other, goes with
+    /// them.
+    pub fn prepare_without_faulty(mut self, unread: &[String]) -> Result<Sound, BuildError> {
+        let (mut registry, mut faults) = Registry::build(std::mem::take(&mut self.tools), unread);
+        let mut approvals: Vec<PolicyFault> = Vec::new();
+        let mut aside: BTreeSet<String> = unread.iter().cloned().chain(faults.iter().map(|f| f.tool.clone())).collect();
+        let policies = loop {
+            registry.rest_on(&mut aside, &mut faults);
+            let wide = vocabulary(&registry, &absent(&registry, &faults, unread));
+            let narrow = vocabulary(&registry, &aside);
+            // A policy of many tools may name what only one of those has that are set aside. Where their contracts
+            // can be read it is held to them as well: for the tools that are there it means the same.
+            let compiled = compile(&self.policies, &wide, Absent::SetAside(&aside));
+            match compiled.or_else(|_| compile(&self.policies, &narrow, Absent::SetAside(&aside))) {
+                Ok(policies) => break policies,
+                Err(wrong) => {
+                    let (own, others): (Vec<_>, Vec<_>) = wrong.into_iter().partition(|fault| fault.tool().is_some());
+                    if own.is_empty() {
+                        return Err(BuildError::Faults { tools: faults, policies: others });
+                    }
+                    // Each round takes a tool out of the narrow vocabulary, so this ends.
+                    aside.extend(own.iter().filter_map(PolicyFault::tool).map(str::to_owned));
+                    approvals.extend(own);
+                }
+            }
+        };
+        registry.set_aside(&aside);
+        Ok(Sound { gate: self.prepared(registry, policies)?, tools: faults, approvals })
+    }
+
+    fn prepared(self, registry: Registry, policies: Policies) -> Result<Prepared, BuildError> {
         Ok(Prepared {
             registry: Arc::new(registry),
             policies: Arc::new(policies),
@@ -222,20 +270,36 @@ fn examine(
     unread: &[String],
 ) -> Result<(Registry, Policies), BuildError> {
     let (registry, faults) = Registry::build(tools, unread);
-    let sources: Vec<PolicySource<'_>> = texts.iter().map(|(name, text)| PolicySource { name, text }).collect();
-    // A contract that rests on another one holds only with it.
-    let (sound, shaky): (Vec<&Contract>, Vec<&Contract>) = registry
-        .iter()
-        .map(|tool| &tool.contract)
-        .partition(|contract| contract.facts.values().all(|fact| registry.get(&fact.tool).is_some()));
-    let unparsed = faults.iter().map(|fault| &fault.tool).filter(|tool| registry.get(tool).is_none());
-    let broken: Vec<String> =
-        unparsed.chain(unread).chain(shaky.iter().map(|contract| &contract.name)).cloned().collect();
-    let tools: Vec<PolicyTool<'_>> = sound.iter().map(|contract| policy_tool(&registry, contract)).collect();
-    match Policies::compile(&sources, &tools, &broken) {
+    let absent = absent(&registry, &faults, unread);
+    match compile(texts, &vocabulary(&registry, &absent), Absent::Faulty(&absent)) {
         Ok(policies) if faults.is_empty() => Ok((registry, policies)),
         compiled => Err(BuildError::Faults { tools: faults, policies: compiled.err().unwrap_or_default() }),
     }
+}
+
+/// The tools that policies cannot be held to: those whose contracts could not be read or parsed, and those with a fact
+/// of which nothing is known.
+fn absent(registry: &Registry, faults: &[ToolFault], unread: &[String]) -> BTreeSet<String> {
+    let unparsed = faults.iter().map(|fault| &fault.tool).filter(|tool| registry.get(tool).is_none());
+    // A contract that rests on another one holds only with it.
+    let known = |tool: &str| registry.get(tool).is_some_and(|tool| tool.contract.output.is_some());
+    let contracts = registry.iter().map(|tool| &tool.contract);
+    let shaky = contracts.filter(|contract| contract.facts.values().any(|fact| !known(&fact.tool)));
+    unread.iter().chain(unparsed).chain(shaky.map(|contract| &contract.name)).cloned().collect()
+}
+
+fn vocabulary<'a>(registry: &'a Registry, without: &BTreeSet<String>) -> Vec<PolicyTool<'a>> {
+    let contracts = registry.iter().map(|tool| &tool.contract).filter(|contract| !without.contains(&contract.name));
+    contracts.map(|contract| policy_tool(registry, contract)).collect()
+}
+
+fn compile(
+    texts: &[(String, String)],
+    tools: &[PolicyTool<'_>],
+    absent: Absent<'_>,
+) -> Result<Policies, Vec<PolicyFault>> {
+    let sources: Vec<PolicySource<'_>> = texts.iter().map(|(name, text)| PolicySource { name, text }).collect();
+    Policies::compile(&sources, tools, absent)
 }
 
 fn policy_tool<'a>(registry: &'a Registry, contract: &'a Contract) -> PolicyTool<'a> {

@@ -23,6 +23,12 @@ impl PolicyFault {
         Self { source: format!("tools/{tool}.toml"), line: 0, column: 0, message: message.into(), hint }
     }
 
+    /// The tool in whose contract the fault is, where it is in one: in the key `approval`, or in a name.
+    pub fn tool(&self) -> Option<&str> {
+        let file = self.source.strip_prefix("tools/")?.strip_suffix(".toml")?;
+        (self.line == 0).then_some(file)
+    }
+
     /// What should not happen, whatever the operator wrote.
     pub(super) fn of_the_gate(message: &str) -> Self {
         let hint = Some("this is a fault of the gate; please report it with the contracts and policies".to_owned());

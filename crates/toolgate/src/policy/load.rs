@@ -1,12 +1,13 @@
 //! From texts to rules, or to every fault that the texts have.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use cedar_policy::{
-    ActionConstraint, Effect, Policy, PolicyId, PolicySet, PrincipalConstraint, ResourceConstraint, ValidationMode,
-    Validator,
+    ActionConstraint, Effect, EntityUid, Policy, PolicyId, PolicySet, PrincipalConstraint, ResourceConstraint,
+    ValidationMode, Validator,
 };
 
+use super::Absent;
 use super::explain::{self, Finding, Kind};
 use super::fault::{PolicyFault, suggest};
 use super::mentions::{Mentions, Path};
@@ -50,9 +51,9 @@ pub(super) fn load(
     sources: &[Source<'_>],
     vocabulary: &Vocabulary<'_>,
     generated: Option<&Generated>,
-    broken: &[String],
+    absent: Absent<'_>,
 ) -> Result<Vec<Rule>, Vec<PolicyFault>> {
-    let mut loader = Loader { vocabulary, faults: Vec::new() };
+    let mut loader = Loader { vocabulary, absent: absent.tools(), faults: Vec::new() };
     let mut drafts = Vec::new();
     for source in sources {
         for (n, statement) in statements(&source.text).into_iter().enumerate() {
@@ -60,9 +61,11 @@ pub(super) fn load(
         }
     }
     loader.check_ids(&drafts);
-    if !broken.is_empty() {
+    match absent {
+        Absent::Faulty(tools) if tools.is_empty() => {}
         // What a policy says of a tool whose contract does not hold cannot be judged.
-        drafts.retain(|draft| loader.can_be_judged(draft, broken));
+        Absent::Faulty(_) => drafts.retain(|draft| loader.can_be_judged(draft)),
+        Absent::SetAside(_) => drafts = drafts.into_iter().filter_map(|draft| loader.of_the_rest(draft)).collect(),
     }
     for draft in &mut drafts {
         loader.check_members(draft);
@@ -85,6 +88,8 @@ struct Draft<'s> {
 
 struct Loader<'a> {
     vocabulary: &'a Vocabulary<'a>,
+    /// Tools that policies may name though they are not in the vocabulary.
+    absent: &'a BTreeSet<String>,
     faults: Vec<PolicyFault>,
 }
 
@@ -166,7 +171,9 @@ impl Loader<'_> {
                     "a user is named by the canonical text of [issuer, subject]",
                     Some("write User::\"[\\\"local\\\",\\\"alice\\\"]\"".to_owned()),
                 )),
-                "Tool" if !self.vocabulary.tools.iter().any(|tool| tool.name == name) => {
+                "Tool"
+                    if !self.vocabulary.tools.iter().any(|tool| tool.name == name) && !self.absent.contains(name) =>
+                {
                     let known = self.vocabulary.tools.iter().map(|tool| tool.name);
                     Some(("there is no such tool", suggest(name, known)))
                 }
@@ -190,11 +197,38 @@ impl Loader<'_> {
     }
 
     /// A policy of one tool whose contract holds; one of many tools may speak of what is missing.
-    fn can_be_judged(&self, draft: &Draft<'_>, broken: &[String]) -> bool {
+    fn can_be_judged(&self, draft: &Draft<'_>) -> bool {
         match draft.rule.policy.action_constraint() {
-            ActionConstraint::Eq(action) => !broken.iter().any(|name| name == action.id().unescaped()),
+            ActionConstraint::Eq(action) => !self.is_absent(&action),
             ActionConstraint::Any | ActionConstraint::In(_) => false,
         }
+    }
+
+    /// The policy as it stands for the tools that are there; nothing where it speaks of absent ones alone.
+    ///
+    /// INVARIANT (no forbid is lost): what could speak of a tool that is there is kept, or is a fault.
+    fn of_the_rest<'s>(&mut self, mut draft: Draft<'s>) -> Option<Draft<'s>> {
+        match draft.rule.policy.action_constraint() {
+            ActionConstraint::Eq(action) => (!self.is_absent(&action)).then_some(draft),
+            ActionConstraint::In(actions) if actions.iter().any(|action| self.is_absent(action)) => {
+                if actions.iter().all(|action| self.is_absent(action)) {
+                    return None;
+                }
+                match narrowed(&draft.rule.policy, &|action| !self.is_absent(action)) {
+                    Some(policy) => draft.rule.policy = policy,
+                    None => {
+                        let message = "the policy cannot be read without the tool that is set aside";
+                        self.faults.push(draft.source.fault(draft.statement.start, message, None));
+                    }
+                }
+                Some(draft)
+            }
+            ActionConstraint::Any | ActionConstraint::In(_) => Some(draft),
+        }
+    }
+
+    fn is_absent(&self, action: &EntityUid) -> bool {
+        self.absent.contains(action.id().unescaped()) && !self.vocabulary.is_group(action)
     }
 
     /// Names of members that no tool in scope has. The validator would pass over them behind a `has`, and the policy
@@ -285,6 +319,14 @@ impl Loader<'_> {
             }
         }
     }
+}
+
+/// The policy with those actions of its list that are to stay.
+fn narrowed(policy: &Policy, stays: &dyn Fn(&EntityUid) -> bool) -> Option<Policy> {
+    let mut tree = policy.to_json().ok()?;
+    let actions = tree.pointer_mut("/action/entities")?.as_array_mut()?;
+    actions.retain(|action| EntityUid::from_json(action.clone()).is_ok_and(|action| stays(&action)));
+    Policy::from_json(Some(policy.id().clone()), tree).ok()
 }
 
 /// What the annotations of a policy say.

@@ -93,7 +93,11 @@ const REFUNDS: &str = include_str!("tests/refunds.cedar");
 
 fn compile(text: &str, tools: &[Declared]) -> Result<Policies, Vec<PolicyFault>> {
     let tools: Vec<PolicyTool<'_>> = tools.iter().map(Declared::as_tool).collect();
-    Policies::compile(&[PolicySource { name: "policies/refunds.cedar", text }], &tools, &[])
+    Policies::compile(
+        &[PolicySource { name: "policies/refunds.cedar", text }],
+        &tools,
+        Absent::Faulty(&BTreeSet::new()),
+    )
 }
 
 fn shop() -> Policies {

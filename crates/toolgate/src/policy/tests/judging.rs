@@ -113,7 +113,7 @@ fn each_reason_for_approval_has_its_own_approver() {
 
 #[test]
 fn no_policy_permits_nothing() {
-    let policies = Policies::compile(&[], &[get_order().as_tool()], &[]).unwrap();
+    let policies = Policies::compile(&[], &[get_order().as_tool()], Absent::Faulty(&BTreeSet::new())).unwrap();
     let (session, facts) = (alice(), facts(1));
     let arguments = Map::from_iter([("order_id".to_owned(), json!("ord_1"))]);
     let ask =

@@ -35,7 +35,9 @@ fn gate(tools: usize) -> Policies {
     let (vocabulary, faults) = Vocabulary::of(&tools);
     assert_eq!(faults, []);
     let source = Source::file(PolicySource { name: "many.cedar", text: &text });
-    let rules = load::load(&[source], &vocabulary, None, &[]).map_err(|faults| listed(&faults)).unwrap();
+    let rules = load::load(&[source], &vocabulary, None, Absent::Faulty(&BTreeSet::new()))
+        .map_err(|faults| listed(&faults))
+        .unwrap();
     Policies::sliced(String::new(), &vocabulary, rules).unwrap()
 }
 
