@@ -7,6 +7,7 @@ mod check;
 mod exec;
 mod exit;
 mod explain;
+mod journal;
 mod output;
 mod signals;
 mod tools;
@@ -22,6 +23,7 @@ use toolgate::ledger::Store;
 use crate::config::{self, LoadError, Loaded, Purpose};
 
 pub use exit::Exit;
+pub(crate) use journal::journal;
 use output::Output;
 
 /// The trust boundary for LLM tool calls.

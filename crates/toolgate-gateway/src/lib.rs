@@ -7,4 +7,5 @@ pub mod backend;
 pub mod cli;
 pub mod config;
 pub mod identity;
+mod import;
 mod mcp;
