@@ -8,6 +8,7 @@ mod exec;
 mod exit;
 mod explain;
 mod init;
+mod journal;
 mod output;
 mod signals;
 mod tools;
@@ -23,6 +24,7 @@ use toolgate::ledger::Store;
 use crate::config::{self, LoadError, Loaded, Purpose};
 
 pub use exit::Exit;
+pub(crate) use journal::journal;
 use output::Output;
 
 /// The trust boundary for LLM tool calls.

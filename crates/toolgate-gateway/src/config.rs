@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 use toolgate::contract::Contract;
+use toolgate::fault::Fault;
 use toolgate::fields::Problems;
 use toolgate::gate::{BuildError, Builder, PolicyFault};
 use toolgate::json::{self, Limits};
@@ -16,7 +17,7 @@ use toolgate::ledger::{Store, StoreError};
 use toolgate::schema::Problem;
 use toolgate::{Gate, Tool};
 
-use crate::backend::{self, Databases};
+use crate::backend::{self, Databases, Means, Upstreams};
 use crate::identity::Identity;
 
 pub use finding::Finding;
@@ -30,6 +31,17 @@ pub struct Loaded {
     pub gate: Gate,
     /// Where its people come from.
     pub identity: Identity,
+    /// The servers that its tools are asked of.
+    upstreams: Upstreams,
+}
+
+impl Loaded {
+    /// Lets what runs come to its end, and ends the servers that were started.
+    pub async fn finish(&self) -> Result<(), Fault> {
+        let finished = self.gate.finish().await;
+        self.upstreams.close().await;
+        finished
+    }
 }
 
 /// Why a folder gives no gate.
@@ -79,14 +91,16 @@ pub fn load_with(dir: &Path, purpose: Purpose, adjust: impl FnOnce(Builder) -> B
     let mut reader = Reader { dir, findings: Vec::new(), unread: Vec::new() };
     let settings = reader.settings();
     let databases = settings.as_ref().map(|settings| settings.databases.clone()).unwrap_or_default();
-    let sources = reader.contracts();
-    let policies = reader.policies();
-    let mut builder = Gate::builder();
+    let upstreams = settings.as_ref().map(|settings| settings.upstreams(dir)).unwrap_or_default();
     let databases = match purpose {
         Purpose::Run | Purpose::Look => Databases::new(dir, databases),
         Purpose::Rehearse => Databases::rehearsed(dir, databases),
     };
-    for tool in reader.tools(&sources, &databases) {
+    let means = Means { databases, upstreams };
+    let sources = reader.contracts();
+    let policies = reader.policies();
+    let mut builder = Gate::builder();
+    for tool in reader.tools(&sources, &means) {
         builder = builder.tool(tool);
     }
     for Source { file, text, .. } in &policies {
@@ -100,7 +114,8 @@ pub fn load_with(dir: &Path, purpose: Purpose, adjust: impl FnOnce(Builder) -> B
                 .standing(people)
                 .approvals_expire(settings.asked_for, settings.granted_for)
                 .open_store(store.opener(dir));
-            adjust(builder).build().map(|gate| Some(Loaded { gate, identity: settings.identity }))
+            let upstreams = means.upstreams;
+            adjust(builder).build().map(|gate| Some(Loaded { gate, identity: settings.identity, upstreams }))
         }
         // There will be no gate, but what is wrong with the rest is told all the same.
         None => builder.check(&reader.unread).map(|()| None),
@@ -190,7 +205,7 @@ impl Reader<'_> {
         files.iter().filter_map(|file| self.read_text(file)).collect()
     }
 
-    fn tools(&mut self, sources: &[Source], databases: &Databases) -> Vec<Tool> {
+    fn tools(&mut self, sources: &[Source], means: &Means) -> Vec<Tool> {
         let mut tools = Vec::new();
         for source in sources {
             let Some(located) = &source.located else { continue };
@@ -203,7 +218,7 @@ impl Reader<'_> {
                 self.unread.push(source.tool_name());
                 continue;
             }
-            match backend::make(&keys, databases) {
+            match backend::make(&source.tool_name(), &keys, means) {
                 Ok(backend) => tools.push(Tool::new(source.tool_name(), keys, backend)),
                 Err(problems) => {
                     // The rest of the contract is told all the same.

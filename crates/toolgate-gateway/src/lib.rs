@@ -9,5 +9,6 @@ mod cases;
 pub mod cli;
 pub mod config;
 pub mod identity;
+mod import;
 mod init;
 mod mcp;

@@ -53,7 +53,7 @@ impl Outcome {
     }
 
     /// The same outcome, whose result is MCP's content blocks.
-    pub(crate) fn as_content(self, content: bool) -> Self {
+    pub(crate) fn in_blocks(self, content: bool) -> Self {
         Self { content, ..self }
     }
 }

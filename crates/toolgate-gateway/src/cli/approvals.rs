@@ -89,13 +89,13 @@ impl Approvals {
             Action::Approve { id, common } => {
                 let session = loaded.identity.session(common.user.as_deref())?;
                 let decided = loaded.gate.approve(&id, &session).await;
-                loaded.gate.finish().await?;
+                loaded.finish().await?;
                 answer(decided, &common, now, output)
             }
             Action::Deny { id, common } => {
                 let session = loaded.identity.session(common.user.as_deref())?;
                 let decided = loaded.gate.deny(&id, &session).await;
-                loaded.gate.finish().await?;
+                loaded.finish().await?;
                 answer(decided, &common, now, output)
             }
         }

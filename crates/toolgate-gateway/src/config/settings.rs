@@ -8,14 +8,16 @@ use serde_json::{Map, Value};
 use toolgate::fields::{Fields, Problems};
 use toolgate::ledger::{Store, StoreError};
 
-use crate::backend::Place;
+use crate::backend::{Place, Upstreams};
 use crate::identity::Identity;
+use crate::mcp::upstream::{Environment, Program, Upstream};
 
 /// The settings of a folder.
 #[derive(Debug)]
 pub(super) struct Settings {
     pub(super) store: StoreAt,
     pub(super) databases: BTreeMap<String, Place>,
+    upstreams: BTreeMap<String, Program>,
     pub(super) identity: Identity,
     pub(super) asked_for: Duration,
     pub(super) granted_for: Duration,
@@ -37,6 +39,7 @@ impl Settings {
         let mut top = Fields::of(table, "");
         let store = read_store(&mut top, problems);
         let databases = read_databases(&mut top, problems);
+        let upstreams = read_upstreams(&mut top, problems);
         let identity = match top.raw("identity") {
             Some(Value::Object(identity)) => Identity::read(identity, problems),
             Some(_) => {
@@ -64,7 +67,17 @@ impl Settings {
             None => (HOUR, HOUR),
         };
         top.end(problems);
-        Self { store, databases, identity, asked_for, granted_for }
+        Self { store, databases, upstreams, identity, asked_for, granted_for }
+    }
+
+    /// The servers of the folder `dir`. None is started before it is asked.
+    pub(super) fn upstreams(&self, dir: &Path) -> Upstreams {
+        let upstream = |(name, program): (&String, &Program)| {
+            let directory = program.directory.as_ref().map_or_else(|| dir.to_owned(), |below| dir.join(below));
+            let program = Program { directory: Some(directory), ..program.clone() };
+            (name.clone(), Upstream::new(program, crate::cli::journal()))
+        };
+        Upstreams::new(self.upstreams.iter().map(upstream).collect())
     }
 }
 
@@ -139,4 +152,44 @@ fn read_databases(top: &mut Fields<'_>, problems: &mut Problems) -> BTreeMap<Str
         }
     }
     databases
+}
+
+fn read_upstreams(top: &mut Fields<'_>, problems: &mut Problems) -> BTreeMap<String, Program> {
+    let mut upstreams = BTreeMap::new();
+    let Some(table) = top.table("upstreams", problems) else { return upstreams };
+    for (name, value) in table.entries() {
+        let at = table.place(name);
+        let Value::Object(fields) = value else {
+            problems.note(at, "type", "expected a table");
+            continue;
+        };
+        let mut fields = Fields::of(fields, at);
+        let command = fields.texts("command", problems);
+        if command.first().is_none_or(|program| program.trim().is_empty()) {
+            let hint = "command = [\"program\", \"argument\"]".to_owned();
+            problems.hinted(fields.place("command"), "required", "`command` names no program", Some(hint));
+        }
+        let directory = fields.text("cwd", problems).map(PathBuf::from);
+        let listed = read_variables(&mut fields, problems);
+        fields.end(problems);
+        upstreams.insert(name.clone(), Program { command, directory, environment: Environment::Listed(listed) });
+    }
+    upstreams
+}
+
+fn read_variables(fields: &mut Fields<'_>, problems: &mut Problems) -> BTreeMap<String, String> {
+    let mut variables = BTreeMap::new();
+    let Some(table) = fields.table("env", problems) else { return variables };
+    for (name, value) in table.entries() {
+        if name.is_empty() || name.contains(['=', '\0']) {
+            problems.note(table.place(name), "pattern", "a variable has a name without `=`");
+        }
+        match value {
+            Value::String(value) => {
+                variables.insert(name.clone(), value.clone());
+            }
+            _ => problems.note(table.place(name), "type", "expected a text"),
+        }
+    }
+    variables
 }
