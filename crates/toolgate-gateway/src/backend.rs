@@ -55,7 +55,7 @@ fn read(name: &str, contract: &Map<String, Value>, means: &Means, problems: &mut
     let kind = table.needed("kind", problems)?;
     match KINDS.iter().find(|(known, _)| *known == kind) {
         Some((_, Kind::Sql)) => Some(Arc::new(Sql::read(table, reads, &means.databases, problems)?)),
-        Some((_, Kind::Mcp)) => Some(Arc::new(Mcp::read(table, results, &means.upstreams, problems)?.named(name))),
+        Some((_, Kind::Mcp)) => Some(Arc::new(Mcp::read(table, name, results, &means.upstreams, problems)?)),
         None => {
             let names = || KINDS.iter().map(|(known, _)| *known);
             let message = format!("this version has backends of kind {}", names().collect::<Vec<_>>().join(", "));

@@ -92,7 +92,9 @@ pub fn main() -> ExitCode {
             };
         }
     };
-    match cli.run(&mut output) {
+    let ran = cli.run(&mut output);
+    journal::flush();
+    match ran {
         Ok(_) if output.failed() => {
             output.note("error: the answer could not be written; what was done is done");
             Exit::Fault.into()
@@ -128,7 +130,7 @@ impl Cli {
             .map_err(|error| Failure::fault(format!("the runtime cannot be started: {error}")))?;
         runtime.block_on(async {
             match self.command {
-                Command::Init(init) => init.run(output),
+                Command::Init(init) => init.run(output).await,
                 Command::Exec(exec) => exec.run(output).await,
                 Command::Call(call) => call.run(output).await,
                 Command::Tools(tools) => tools.run(output),

@@ -10,13 +10,14 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 use toolgate::contract::Contract;
 use toolgate::fault::Fault;
-use toolgate::fields::Problems;
+use toolgate::fields::{Problems, nearest};
 use toolgate::gate::{BuildError, Builder, PolicyFault};
 use toolgate::json::{self, Limits};
 use toolgate::ledger::{Store, StoreError};
 use toolgate::schema::Problem;
 use toolgate::{Gate, Tool};
 
+use crate::backend::mcp::pins::{self, Lock};
 use crate::backend::{self, Databases, Means, Upstreams};
 use crate::identity::Identity;
 
@@ -91,7 +92,8 @@ pub fn load_with(dir: &Path, purpose: Purpose, adjust: impl FnOnce(Builder) -> B
     let mut reader = Reader { dir, findings: Vec::new(), unread: Vec::new() };
     let settings = reader.settings();
     let databases = settings.as_ref().map(|settings| settings.databases.clone()).unwrap_or_default();
-    let upstreams = settings.as_ref().map(|settings| settings.upstreams(dir)).unwrap_or_default();
+    let lock = reader.lock(settings.as_ref());
+    let upstreams = settings.as_ref().map(|settings| settings.upstreams(dir, &lock)).unwrap_or_default();
     let databases = match purpose {
         Purpose::Run | Purpose::Look => Databases::new(dir, databases),
         Purpose::Rehearse => Databases::rehearsed(dir, databases),
@@ -161,6 +163,8 @@ pub(crate) fn cases(dir: &Path) -> (Vec<(PathBuf, String)>, Vec<Finding>) {
 
 /// The file of the folder's settings.
 const SETTINGS: &str = "toolgate.toml";
+/// The file of what was imported.
+const LOCK: &str = "toolgate.lock";
 
 impl Source {
     /// The name of the tool whose contract this file is: the name of the file.
@@ -179,6 +183,27 @@ impl Reader<'_> {
             self.problem(Some(&source), problem);
         }
         Some(settings)
+    }
+
+    /// What `toolgate.lock` pins, by server and tool; nothing where there is no such file.
+    fn lock(&mut self, settings: Option<&Settings>) -> Lock {
+        if !self.dir.join(LOCK).exists() {
+            return Lock::new();
+        }
+        let Some(source) = self.read_toml(Path::new(LOCK)) else { return Lock::new() };
+        let Some(located) = &source.located else { return Lock::new() };
+        let mut problems = Problems::default();
+        let pins = pins::read(&located.table, &mut problems);
+        if let Some(settings) = settings {
+            for server in pins.keys().filter(|server| settings.upstream_names().all(|name| name != *server)) {
+                let hint = nearest(server, settings.upstream_names());
+                problems.hinted(format!("/{server}"), "unknown", "there is no such upstream", hint);
+            }
+        }
+        for problem in problems.0 {
+            self.problem(Some(&source), problem);
+        }
+        pins
     }
 
     /// The contracts, in the order of their names. A folder without tools is a gate without tools.

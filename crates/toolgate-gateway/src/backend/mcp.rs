@@ -1,7 +1,10 @@
 //! The `mcp` backend: one tool of an MCP server. What the server says is read strictly; of its result only what the
 //! contract declares gets further, and its own prose where the contract declares nothing.
 
+pub(crate) mod pins;
+
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 use toolgate::backend::{Answer, Backend, Context, Dispatch, Failure, FailureKind, Found, Looking, Lookup, Running};
@@ -10,6 +13,8 @@ use toolgate::json::{self, Limits, canonical};
 use toolgate::refusal::Effect;
 
 use crate::mcp::shown::one_line;
+use pins::{Off, Pins};
+
 use crate::mcp::upstream::{Answered, CallFailure, NotReady, ToolCall, Upstream};
 
 /// Runs the tool of one contract.
@@ -17,6 +22,7 @@ pub(crate) struct Mcp {
     upstream: Upstream,
     tool: String,
     results: Results,
+    pins: Option<Arc<Pins>>,
 }
 
 /// What the results of a tool are.
@@ -30,7 +36,7 @@ pub(crate) enum Results {
 
 /// The servers of a folder, by name.
 #[derive(Clone, Default)]
-pub(crate) struct Upstreams(BTreeMap<String, Upstream>);
+pub(crate) struct Upstreams(BTreeMap<String, (Upstream, Option<Arc<Pins>>)>);
 
 /// Bytes of the tool's words that go with a failure.
 const MOST_WORDS: usize = 4096;
@@ -39,12 +45,13 @@ const RECORDED_WORDS: usize = 500;
 
 impl Mcp {
     pub(crate) fn new(upstream: Upstream, tool: String, results: Results) -> Self {
-        Self { upstream, tool, results }
+        Self { upstream, tool, results, pins: None }
     }
 
     /// Reads the rest of the `backend` table of a contract.
     pub(super) fn read(
         mut table: Fields<'_>,
+        contract: &str,
         results: Results,
         upstreams: &Upstreams,
         problems: &mut Problems,
@@ -61,19 +68,23 @@ impl Mcp {
             }
             upstream
         });
-        let tool = table.text("tool", problems).map(str::to_owned);
+        // The tool that the contract is named after, where it names none.
+        let named = table.text("tool", problems);
+        let tool = named.unwrap_or(contract);
+        let (upstream, pins) = upstream?;
+        if let Some(pins) = pins.as_ref().filter(|pins| pins.names().all(|pinned| pinned != tool)) {
+            let place = table.place(if named.is_some() { "tool" } else { "upstream" });
+            let message = format!("toolgate.lock pins no tool {tool} of this upstream");
+            problems.hinted(place, "unknown", message, nearest(tool, pins.names()));
+        }
         table.end(problems);
-        // The name of the contract stands in its place once the contract is known.
-        Some(Self::new(upstream?.clone(), tool.unwrap_or_default(), results))
-    }
-
-    /// The same, of the tool that the contract is named after where it names none.
-    pub(super) fn named(self, contract: &str) -> Self {
-        let tool = if self.tool.is_empty() { contract.to_owned() } else { self.tool };
-        Self { tool, ..self }
+        Some(Self { pins: pins.clone(), ..Self::new(upstream.clone(), tool.to_owned(), results) })
     }
 
     async fn ask(&self, context: &Context) -> Result<Vec<u8>, Trouble> {
+        if let Some(pins) = &self.pins {
+            pins.hold(&self.upstream, &self.tool, context.deadline()).await?;
+        }
         let arguments = canonical(&Value::Object(context.arguments().clone()));
         let meta = Map::new();
         let call = ToolCall { tool: &self.tool, arguments: &arguments, meta: &meta };
@@ -172,6 +183,8 @@ fn everything() -> Limits {
 #[derive(Debug, PartialEq, Eq)]
 enum Trouble {
     Call(CallFailure),
+    /// The server defines the tool otherwise than it was pinned.
+    Changed,
     /// `isError`: the tool says that it failed.
     Reported {
         words: String,
@@ -186,6 +199,15 @@ enum Trouble {
     Unreadable,
 }
 
+impl From<Off> for Trouble {
+    fn from(off: Off) -> Self {
+        match off {
+            Off::NotReady(why) => Self::Call(CallFailure::NotReady(why)),
+            Off::Changed => Self::Changed,
+        }
+    }
+}
+
 impl From<CallFailure> for Trouble {
     fn from(failure: CallFailure) -> Self {
         Self::Call(failure)
@@ -197,7 +219,7 @@ impl Trouble {
     /// says itself is no proof: a tool may fail in its midst, and any error code can come from inside of it.
     fn effect(&self) -> Effect {
         match self {
-            Self::Call(CallFailure::NotReady(_) | CallFailure::NotSent { .. }) => Effect::None,
+            Self::Call(CallFailure::NotReady(_) | CallFailure::NotSent { .. }) | Self::Changed => Effect::None,
             Self::Call(CallFailure::Died | CallFailure::TimedOut | CallFailure::Cancelled | CallFailure::Broken)
             | Self::Reported { .. }
             | Self::Error { .. }
@@ -212,6 +234,9 @@ impl Trouble {
         match self {
             Self::Call(CallFailure::NotReady(NotReady { why, retry_after })) => {
                 Failure { retry_after, ..new(Unavailable, "connect", &format!("the MCP server: {why}")) }
+            }
+            Self::Changed => {
+                new(Unavailable, "pin", "the MCP server defines the tool otherwise than toolgate.lock pins it")
             }
             Self::Call(CallFailure::NotSent { cancelled: true }) => new(Cancelled, "cancelled", "before it was sent"),
             Self::Call(CallFailure::NotSent { cancelled: false }) => new(TimedOut, "timeout", "before it was sent"),
@@ -245,13 +270,14 @@ fn bounded(mut words: String) -> String {
 }
 
 impl Upstreams {
-    pub(crate) fn new(upstreams: BTreeMap<String, Upstream>) -> Self {
+    /// The servers, those that have pins held to them.
+    pub(crate) fn new(upstreams: BTreeMap<String, (Upstream, Option<Arc<Pins>>)>) -> Self {
         Self(upstreams)
     }
 
     /// Ends the servers that run.
     pub(crate) async fn close(&self) {
-        futures_util::future::join_all(self.0.values().map(Upstream::close)).await;
+        futures_util::future::join_all(self.0.values().map(|(upstream, _)| upstream.close())).await;
     }
 }
 

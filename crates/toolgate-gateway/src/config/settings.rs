@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Map, Value};
 use toolgate::fields::{Fields, Problems};
 use toolgate::ledger::{Store, StoreError};
 
+use crate::backend::mcp::pins::{Lock, Pins};
 use crate::backend::{Place, Upstreams};
 use crate::identity::Identity;
 use crate::mcp::upstream::{Environment, Program, Upstream};
@@ -70,14 +72,27 @@ impl Settings {
         Self { store, databases, upstreams, identity, asked_for, granted_for }
     }
 
-    /// The servers of the folder `dir`. None is started before it is asked.
-    pub(super) fn upstreams(&self, dir: &Path) -> Upstreams {
+    /// The servers of the folder `dir`, held to the pins that there are. None is started before it is asked.
+    pub(super) fn upstreams(&self, dir: &Path, lock: &Lock) -> Upstreams {
         let upstream = |(name, program): (&String, &Program)| {
             let directory = program.directory.as_ref().map_or_else(|| dir.to_owned(), |below| dir.join(below));
             let program = Program { directory: Some(directory), ..program.clone() };
-            (name.clone(), Upstream::new(program, crate::cli::journal()))
+            let say = crate::cli::journal();
+            let upstream = match lock.get(name) {
+                None => (Upstream::new(program, say), None),
+                Some(pinned) => {
+                    let pins = Pins::new(name.clone(), pinned.clone(), Arc::clone(&say));
+                    (Upstream::vetted(program, say), Some(Arc::new(pins)))
+                }
+            };
+            (name.clone(), upstream)
         };
         Upstreams::new(self.upstreams.iter().map(upstream).collect())
+    }
+
+    /// The names of the servers.
+    pub(super) fn upstream_names(&self) -> impl Iterator<Item = &str> {
+        self.upstreams.keys().map(String::as_str)
     }
 }
 

@@ -4,6 +4,7 @@ mod cases;
 mod dropped;
 mod faults;
 mod first_hour;
+mod imported;
 mod interrupted;
 mod killed;
 mod race;
