@@ -1,5 +1,6 @@
-//! What the `backend` table of a contract names. One kind so far: `sql`.
+//! What the `backend` table of a contract names: a statement over a database, or a tool of an MCP server.
 
+pub(crate) mod mcp;
 mod sql;
 
 use std::sync::Arc;
@@ -9,42 +10,54 @@ use toolgate::backend::Backend;
 use toolgate::fields::{Fields, Problems, nearest};
 use toolgate::schema::Problem;
 
+pub(crate) use mcp::Upstreams;
 pub(crate) use sql::{Databases, Place};
 
+use mcp::{Mcp, Results};
 use sql::Sql;
 
 /// The kinds of backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Sql,
+    Mcp,
 }
 
-const KINDS: &[(&str, Kind)] = &[("sql", Kind::Sql)];
+/// What the folder has for backends, by name.
+#[derive(Debug)]
+pub(crate) struct Means {
+    pub(crate) databases: Databases,
+    pub(crate) upstreams: Upstreams,
+}
+
+const KINDS: &[(&str, Kind)] = &[("sql", Kind::Sql), ("mcp", Kind::Mcp)];
 
 /// What runs the tool of a contract, or everything that is wrong with its `backend` table.
-pub(crate) fn make(contract: &Map<String, Value>, databases: &Databases) -> Result<Arc<dyn Backend>, Vec<Problem>> {
+pub(crate) fn make(name: &str, contract: &Map<String, Value>, means: &Means) -> Result<Arc<dyn Backend>, Vec<Problem>> {
     let mut problems = Problems::default();
-    let made = read(contract, databases, &mut problems);
+    let made = read(name, contract, means, &mut problems);
     match made {
         Some(backend) if problems.0.is_empty() => Ok(backend),
         _ => Err(problems.0),
     }
 }
 
-fn read(contract: &Map<String, Value>, databases: &Databases, problems: &mut Problems) -> Option<Arc<dyn Backend>> {
+fn read(name: &str, contract: &Map<String, Value>, means: &Means, problems: &mut Problems) -> Option<Arc<dyn Backend>> {
     let mut contract = Fields::of(contract, "");
     if contract.raw("backend").is_none() {
         let hint = "[backend] with a kind, a database and a statement".to_owned();
         problems.hinted("/backend", "required", "`backend` is missing: nothing would run", Some(hint));
     }
     let reads = contract.raw("effect").is_some_and(|effect| effect == "read");
+    let results = if contract.raw("output").is_some() { Results::Structured } else { Results::Content };
     let mut table = contract.table("backend", problems)?;
     let at = table.place("kind");
     let kind = table.needed("kind", problems)?;
-    match KINDS.iter().find(|(name, _)| *name == kind) {
-        Some((_, Kind::Sql)) => Some(Arc::new(Sql::read(table, reads, databases, problems)?)),
+    match KINDS.iter().find(|(known, _)| *known == kind) {
+        Some((_, Kind::Sql)) => Some(Arc::new(Sql::read(table, reads, &means.databases, problems)?)),
+        Some((_, Kind::Mcp)) => Some(Arc::new(Mcp::read(table, name, results, &means.upstreams, problems)?)),
         None => {
-            let names = || KINDS.iter().map(|(name, _)| *name);
+            let names = || KINDS.iter().map(|(known, _)| *known);
             let message = format!("this version has backends of kind {}", names().collect::<Vec<_>>().join(", "));
             problems.hinted(at, "enum", message, nearest(kind, names()));
             None
@@ -64,7 +77,8 @@ mod tests {
         let shop = Place { path: "shop.db".into(), seed: None };
         let databases = Databases::new("".as_ref(), [("shop".to_owned(), shop)]);
         let contract = json!({"effect": "read", "backend": backend});
-        let Err(problems) = make(contract.as_object().unwrap(), &databases) else { return Vec::new() };
+        let means = Means { databases, upstreams: Upstreams::default() };
+        let Err(problems) = make("tool", contract.as_object().unwrap(), &means) else { return Vec::new() };
         problems.into_iter().map(|p| format!("{}: {} ({})", p.at, p.message, p.hint.unwrap_or_default())).collect()
     }
 
@@ -77,7 +91,7 @@ mod tests {
 
     #[test]
     fn a_kind_that_this_version_does_not_have_is_a_fault() {
-        let message = "this version has backends of kind sql";
+        let message = "this version has backends of kind sql, mcp";
         assert_eq!(faults(json!({"kind": "http"})), [format!("/backend/kind: {message} ()")]);
         assert_eq!(faults(json!({"kind": "slq"})), [format!("/backend/kind: {message} (did you mean sql?)")]);
         assert_eq!(faults(json!({"kind": 1})), ["/backend/kind: expected a text, got a number ()"]);

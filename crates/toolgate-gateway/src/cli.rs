@@ -10,6 +10,7 @@ mod exit;
 mod explain;
 mod health;
 mod init;
+mod journal;
 mod mcp;
 mod output;
 mod serve;
@@ -28,6 +29,7 @@ use toolgate::ledger::Store;
 use crate::config::{self, LoadError, Loaded, Purpose, SetAside};
 
 pub use exit::Exit;
+pub(crate) use journal::journal;
 pub(crate) use output::Output;
 
 /// The trust boundary for LLM tool calls.
@@ -105,7 +107,9 @@ pub fn main() -> ExitCode {
             };
         }
     };
-    match cli.run(&mut output) {
+    let ran = cli.run(&mut output);
+    journal::flush();
+    match ran {
         Ok(_) if output.failed() => {
             output.note("error: the answer could not be written; what was done is done");
             Exit::Fault.into()
@@ -146,7 +150,7 @@ impl Cli {
             .map_err(|error| Failure::fault(format!("the runtime cannot be started: {error}")))?;
         runtime.block_on(async {
             match self.command {
-                Command::Init(init) => init.run(output),
+                Command::Init(init) => init.run(output).await,
                 Command::Exec(exec) => exec.run(output).await,
                 Command::Serve(serve) => serve.run(output).await,
                 Command::Health(health) => health.run(output).await,

@@ -9,10 +9,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use toolgate::Gate;
+use toolgate::fault::Fault;
 use toolgate::gate::{BuildError, Builder, Prepared};
 use toolgate::ledger::{Store, StoreError};
 
-use crate::backend::Databases;
+use crate::backend::{Databases, Means, Upstreams};
 use crate::http;
 use crate::identity::Identity;
 
@@ -34,6 +35,17 @@ pub struct Loaded {
     pub operator_speaks: bool,
     /// The tools that it does without: only what is loaded to serve has any.
     pub set_aside: Vec<SetAside>,
+    /// The servers that its tools are asked of.
+    pub(crate) upstreams: Upstreams,
+}
+
+impl Loaded {
+    /// Lets what runs come to its end, and ends the servers that were started.
+    pub async fn finish(&self) -> Result<(), Fault> {
+        let finished = self.gate.finish().await;
+        self.upstreams.close().await;
+        finished
+    }
 }
 
 /// A folder that was read and checked. Nothing of its gate is opened yet.
@@ -49,6 +61,8 @@ pub struct Ready {
     pub operator_speaks: bool,
     /// The tools that it does without: only what is loaded to serve has any.
     pub set_aside: Vec<SetAside>,
+    /// The servers that its tools are asked of.
+    pub(crate) upstreams: Upstreams,
 }
 
 /// A tool that is set aside, because its contract has faults or rests on one that has.
@@ -92,8 +106,8 @@ pub fn load(dir: &Path, purpose: Purpose) -> Result<Loaded, LoadError> {
 
 /// Loads the gate of a folder, with what the folder cannot say, such as another clock, said to the builder.
 pub fn load_with(dir: &Path, purpose: Purpose, adjust: impl FnOnce(Builder) -> Builder) -> Result<Loaded, LoadError> {
-    let Ready { gate, identity, http, operator_speaks, set_aside } = ready_with(dir, purpose, adjust)?;
-    Ok(Loaded { gate: gate.open()?, identity, http, operator_speaks, set_aside })
+    let Ready { gate, identity, http, operator_speaks, set_aside, upstreams } = ready_with(dir, purpose, adjust)?;
+    Ok(Loaded { gate: gate.open()?, identity, http, operator_speaks, set_aside, upstreams })
 }
 
 /// Reads and checks a folder for a server, and leaves it as it is: its gate is opened by whoever needs it.
@@ -105,17 +119,20 @@ fn ready_with(dir: &Path, purpose: Purpose, adjust: impl FnOnce(Builder) -> Buil
     let mut reader = Reader::of(dir);
     let settings = reader.settings();
     let databases = settings.as_ref().map(|settings| settings.databases.clone()).unwrap_or_default();
+    let lock = reader.lock(settings.as_ref());
+    let upstreams = settings.as_ref().map(|settings| settings.upstreams(dir, &lock)).unwrap_or_default();
+    let databases = match purpose {
+        Purpose::Run | Purpose::Serve | Purpose::Look => Databases::new(dir, databases),
+        Purpose::Rehearse => Databases::rehearsed(dir, databases),
+    };
+    let means = Means { databases, upstreams };
     let sources = reader.contracts();
     let policies = reader.policies();
     if let Some(Settings { identity: Identity::Tokens(tokens), .. }) = &settings {
         reader.findings.extend(tokens.faults());
     }
     let mut builder = Gate::builder();
-    let databases = match purpose {
-        Purpose::Run | Purpose::Serve | Purpose::Look => Databases::new(dir, databases),
-        Purpose::Rehearse => Databases::rehearsed(dir, databases),
-    };
-    for tool in reader.tools(&sources, &databases) {
+    for tool in reader.tools(&sources, &means) {
         builder = builder.tool(tool);
     }
     for Source { file, text, .. } in &policies {
@@ -137,7 +154,8 @@ fn ready_with(dir: &Path, purpose: Purpose, adjust: impl FnOnce(Builder) -> Buil
                 .approvals_expire(settings.asked_for, settings.granted_for)
                 .open_store(store.opener(dir));
             let Settings { identity, http, operator_speaks, .. } = settings;
-            let ready = |gate| Ready { gate, identity, http, operator_speaks, set_aside: Vec::new() };
+            let upstreams = means.upstreams;
+            let ready = |gate| Ready { gate, identity, http, operator_speaks, set_aside: Vec::new(), upstreams };
             match purpose {
                 Purpose::Run | Purpose::Look | Purpose::Rehearse => {
                     adjust(builder).prepare().map(|gate| Some(ready(gate)))
@@ -194,3 +212,5 @@ pub fn identity(dir: &Path) -> Result<Identity, LoadError> {
 
 /// The file of the folder's settings.
 const SETTINGS: &str = "toolgate.toml";
+/// The file of what was imported.
+const LOCK: &str = "toolgate.lock";

@@ -1,5 +1,6 @@
 //! A new gate folder: what stands in it, and how it is written, whole or not at all.
 
+mod imported;
 mod story;
 
 use std::borrow::Cow;
@@ -7,6 +8,7 @@ use std::fs::{self, OpenOptions};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
+pub(crate) use imported::{Server, imported, left_out, review};
 pub(crate) use story::{FIRST_CALL, WORDS, story};
 
 /// A gate folder that is not written yet.
@@ -43,6 +45,9 @@ pub(crate) enum NotWritten {
     },
 }
 
+/// How wide a line is shown.
+const COLUMNS: usize = 100;
+
 /// What was made so far. INVARIANT (all or nothing): it goes when this is dropped, unless it was kept.
 #[derive(Debug, Default)]
 struct Made {
@@ -70,11 +75,12 @@ impl NewFolder {
             }
         }
         let width = folders.iter().map(|(folder, _)| folder.chars().count()).max().unwrap_or(0);
-        folders.iter().map(|(folder, files)| format!("{folder:width$}  {}", files.join("  "))).collect()
+        let room = COLUMNS.saturating_sub(width + 2);
+        folders.iter().map(|(folder, files)| format!("{folder:width$}  {}", listed(files, room))).collect()
     }
 
     /// Whether `dir` could take it: there is nothing, or an empty folder.
-    pub(crate) fn fits(&self, dir: &Path) -> Result<(), NotWritten> {
+    pub(crate) fn fits(dir: &Path) -> Result<(), NotWritten> {
         match fs::read_dir(dir).map(|mut entries| entries.next().is_none()) {
             Ok(true) => Ok(()),
             Ok(false) => Err(NotWritten::NotEmpty(dir.to_owned())),
@@ -88,7 +94,7 @@ impl NewFolder {
 
     /// Writes it to `dir`, which is made where it is not there.
     pub(crate) fn write(&self, dir: &Path) -> Result<(), NotWritten> {
-        self.fits(dir)?;
+        Self::fits(dir)?;
         let mut made = Made::default();
         made.folder(dir)?;
         for NewFile { path, text } in &self.files {
@@ -141,6 +147,27 @@ impl Drop for Made {
     }
 }
 
+/// As many names as there is room for, and how many there are besides.
+fn listed(names: &[&str], room: usize) -> String {
+    let whole = names.join("  ");
+    if whole.chars().count() <= room {
+        return whole;
+    }
+    let mut shown = String::new();
+    let mut left = names.len();
+    // Room for the longest end that there can be.
+    let room = room.saturating_sub("and 1000 more".len());
+    for name in names {
+        if shown.chars().count() + name.chars().count() + 2 > room {
+            break;
+        }
+        shown.push_str(name);
+        shown.push_str("  ");
+        left -= 1;
+    }
+    format!("{shown}and {left} more")
+}
+
 fn refused(path: &Path, error: &std::io::Error) -> NotWritten {
     NotWritten::Refused { path: path.to_owned(), why: error.kind() }
 }
@@ -164,6 +191,15 @@ mod tests {
         let new = folder(&[("a.toml", ""), ("b.sql", ""), ("tools/one.toml", ""), ("tools/two.toml", ""), ("c/d", "")]);
         let lines = ["shop/     a.toml  b.sql", "  tools/  one.toml  two.toml", "  c/      d"];
         assert_eq!(new.tree("shop/"), lines);
+    }
+
+    #[test]
+    fn of_many_files_a_line_shows_some_and_counts_the_others() {
+        let names: Vec<String> = (0..50).map(|n| format!("a_long_name_{n}.toml")).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let line = listed(&names, 80);
+        assert!(line.chars().count() <= 80 && line.ends_with("and 47 more"), "{line}");
+        assert_eq!(listed(&names, 4), "and 50 more", "where there is no room, the number is still told");
     }
 
     #[test]

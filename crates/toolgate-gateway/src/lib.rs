@@ -10,6 +10,7 @@ pub mod cli;
 pub mod config;
 pub mod http;
 pub mod identity;
+mod import;
 mod init;
 mod mcp;
 mod shown;

@@ -10,5 +10,7 @@ pub(crate) mod connection;
 pub(crate) mod http;
 pub(crate) mod message;
 pub(crate) mod server;
+pub(crate) mod shown;
 pub(crate) mod stdio;
+pub(crate) mod upstream;
 pub(crate) mod version;

@@ -144,8 +144,6 @@ fn what_is_posted_is_the_message_of_the_example() {
     assert_eq!(read("post.json"), posted);
 }
 
-// Enabled with `toolgate serve`.
-#[cfg(any())]
 mod serving {
     use std::io::{BufRead, BufReader};
     use std::process::{Child, Stdio};

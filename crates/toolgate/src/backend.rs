@@ -79,6 +79,8 @@ pub struct Failure {
     pub retry_after: Option<Duration>,
     /// What happened, for the operator and the record.
     pub detail: String,
+    /// What the tool itself said of it. A model reads it only where the contract lets the tool speak.
+    pub said: Option<String>,
 }
 
 /// What kind of failure it is.
@@ -169,6 +171,12 @@ impl Answer {
 impl Failure {
     /// A failure of a kind that `[errors]` and `[retry]` know as `signal`.
     pub fn new(kind: FailureKind, signal: impl Into<String>, detail: impl Into<String>) -> Self {
-        Self { kind, signal: signal.into(), retry_after: None, detail: detail.into() }
+        Self { kind, signal: signal.into(), retry_after: None, detail: detail.into(), said: None }
+    }
+
+    /// Adds what the tool itself said.
+    #[must_use]
+    pub fn said(self, words: impl Into<String>) -> Self {
+        Self { said: Some(words.into()), ..self }
     }
 }

@@ -1,7 +1,7 @@
 //! Contracts: what the operator declares about a tool. Parsed once, with every problem at once, into types that the
 //! stages can trust.
 
-mod content;
+pub(crate) mod content;
 mod parse;
 mod registry;
 mod tool;
@@ -36,13 +36,15 @@ pub struct Contract {
     pub(crate) resource: Option<Resource>,
     pub(crate) facts: BTreeMap<String, Fact>,
     pub(crate) once: Once,
-    pub(crate) lane: Option<Vec<Template>>,
+    pub(crate) lane: Option<Lane>,
     pub(crate) reconcile: Option<Reconcile>,
     pub(crate) retry: Retry,
     pub(crate) errors: BTreeMap<String, MappedError>,
     pub(crate) backend: Value,
     /// INVARIANT (blocks are checked): where it is set, `output` is the schema of content blocks.
     pub(crate) content: bool,
+    /// Whether somebody else's server wrote description and schemas.
+    pub(crate) imported: bool,
     pub(crate) digest: Digest,
 }
 
@@ -109,6 +111,15 @@ pub(crate) enum Repeat {
     AfterOther,
     /// It runs again: the tool is naturally idempotent.
     Free,
+}
+
+/// Which actions must not overlap with this one.
+#[derive(Debug)]
+pub(crate) enum Lane {
+    /// Those whose keys have the same values.
+    Key(Vec<Template>),
+    /// All of the run that say so.
+    Run,
 }
 
 /// How to learn what happened when nobody knows.
@@ -185,8 +196,24 @@ impl Contract {
         self.access == Access::Write
     }
 
-    /// Whether an unknown outcome keeps others off the lane: only where something is shared that could be spent twice.
+    /// Whether description and schemas come from somebody else's server, as it wrote them.
+    pub fn is_imported(&self) -> bool {
+        self.imported
+    }
+
+    /// Whether a model may read what the tool itself says of its failure: where its results are the tool's own words too,
+    /// and the contract has no words for its failures.
+    pub(crate) fn lets_tool_speak(&self) -> bool {
+        (self.content || self.imported) && self.errors.is_empty()
+    }
+
+    /// Whether an unknown outcome keeps others off the lane: only where something is shared that could be spent twice. The
+    /// lane of a run is an order of its writes, and nothing that they share.
     pub(crate) fn keeps_lane(&self) -> bool {
-        self.resource.is_some() || self.lane.is_some() || !self.facts.is_empty()
+        let shared = match &self.lane {
+            Some(Lane::Key(_)) => true,
+            Some(Lane::Run) | None => false,
+        };
+        shared || self.resource.is_some() || !self.facts.is_empty()
     }
 }

@@ -1,6 +1,7 @@
 //! Refusals: a no, as data. The one table of codes, and the shape that a model, a user and an operator can act on.
 //!
-//! A refusal never holds a value that somebody sent, nor any text of a backend or a library.
+//! A refusal never holds a value that somebody sent, nor any text of a library. The one place where a backend's own words
+//! may stand is `tool_said`, where the contract shows the tool's words in any case.
 
 mod table;
 
@@ -72,6 +73,7 @@ struct Details {
     more_problems: usize,
     rule: Option<String>,
     reason: Option<String>,
+    tool_said: Option<String>,
     instead: Option<String>,
     approval: Option<ApprovalNotice>,
 }
@@ -147,6 +149,12 @@ impl Refusal {
         self
     }
 
+    /// INVARIANT (data, not advice): these are the tool's words, made inert and bounded; nothing of the gate rests on them.
+    pub(crate) fn tool_said(mut self, words: Option<String>) -> Self {
+        self.details.tool_said = words;
+        self
+    }
+
     pub(crate) fn instead(mut self, tool: Option<String>) -> Self {
         self.details.instead = tool;
         self
@@ -192,6 +200,11 @@ impl Refusal {
         self.details.rule.as_deref()
     }
 
+    /// What the tool itself said of its failure: data from outside, never advice of the gate.
+    pub fn words_of_the_tool(&self) -> Option<&str> {
+        self.details.tool_said.as_deref()
+    }
+
     /// The approval that the call waits for.
     pub fn approval_notice(&self) -> Option<&ApprovalNotice> {
         self.details.approval.as_ref()
@@ -229,6 +242,8 @@ struct Wire {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    tool_said: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     approval: Option<ApprovalNotice>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     instead: Option<String>,
@@ -255,6 +270,7 @@ impl From<Refusal> for Wire {
             more_problems: details.more_problems,
             rule: details.rule,
             reason: details.reason,
+            tool_said: details.tool_said,
             approval: details.approval,
             instead: details.instead,
             fix: refusal.fix,
@@ -284,6 +300,7 @@ impl From<Wire> for Refusal {
                 more_problems: wire.more_problems,
                 rule: wire.rule,
                 reason: wire.reason,
+                tool_said: wire.tool_said,
                 instead: wire.instead,
                 approval: wire.approval,
             }),

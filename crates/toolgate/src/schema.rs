@@ -23,11 +23,13 @@ use std::fmt;
 use jsonschema::Validator;
 use serde_json::Value;
 
+pub(crate) use bound::keep_text;
 pub use bound::{Bounded, TooLarge, Truncated, bound_free};
 pub use inert::inert;
 pub use problems::{Problem, Problems};
 
 use graph::{Graph, Judges, NodeId, Others, segments};
+use inert::Control;
 
 /// A JSON Schema that can be used: it has been read whole, and what a check costs is bounded.
 pub struct Schema {
@@ -36,6 +38,8 @@ pub struct Schema {
     validator: Validator,
     graph: Graph,
     judges: Judges,
+    /// Whether somebody else wrote the document.
+    imported: bool,
     /// INVARIANT (closed top): undeclared members of the top level are refused here, because the engine was not told to.
     closed: bool,
 }
@@ -44,6 +48,14 @@ pub struct Schema {
 enum Kind {
     Input,
     Output,
+}
+
+/// Who wrote a document. What the operator misspells is a fault, since it would not hold; what an imported document says
+/// beyond JSON Schema was never meant to hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Author {
+    Operator,
+    SomebodyElse,
 }
 
 /// What is wrong with a schema document.
@@ -63,7 +75,7 @@ impl Schema {
     ///
     /// Fails with every fault of the document at once.
     pub fn input(document: &Value) -> Result<Self, Vec<SchemaFault>> {
-        compile::compile(document, Kind::Input)
+        compile::compile(document, Kind::Input, Author::Operator)
     }
 
     /// The schema of a result: undeclared members are dropped by [`Schema::project`], also where the schema forbids
@@ -71,7 +83,18 @@ impl Schema {
     ///
     /// Fails with every fault of the document at once.
     pub fn output(document: &Value) -> Result<Self, Vec<SchemaFault>> {
-        compile::compile(document, Kind::Output)
+        compile::compile(document, Kind::Output, Author::Operator)
+    }
+
+    /// As [`Schema::input`], for a document that somebody else wrote: keywords and formats that are not known are
+    /// annotations, as JSON Schema has it, and strings may hold line feeds, carriage returns and tabs everywhere.
+    pub fn imported_input(document: &Value) -> Result<Self, Vec<SchemaFault>> {
+        compile::compile(document, Kind::Input, Author::SomebodyElse)
+    }
+
+    /// As [`Schema::output`], for a document that somebody else wrote.
+    pub fn imported_output(document: &Value) -> Result<Self, Vec<SchemaFault>> {
+        compile::compile(document, Kind::Output, Author::SomebodyElse)
     }
 
     /// The document as it was declared.
@@ -162,7 +185,11 @@ impl Schema {
     fn controls(&self, value: &Value) -> Vec<String> {
         let mut found = Vec::new();
         inert::controls(value, &mut String::new(), &mut found);
-        found.retain(|(at, breaks_only)| !(*breaks_only && self.is_multiline(at)));
+        found.retain(|(at, worst)| match worst {
+            Control::Break => !self.imported && !self.is_multiline(at),
+            Control::Return => !self.imported,
+            Control::Other => true,
+        });
         found.into_iter().map(|(at, _)| at).collect()
     }
 

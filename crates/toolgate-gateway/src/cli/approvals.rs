@@ -94,13 +94,13 @@ impl Approvals {
             Action::Approve { id, common } => {
                 let session = common.session(&loaded)?;
                 let decided = loaded.gate.approve(&id, &session).await;
-                loaded.gate.finish().await?;
+                loaded.finish().await?;
                 answer(decided, &common, now, output)
             }
             Action::Deny { id, common } => {
                 let session = common.session(&loaded)?;
                 let decided = loaded.gate.deny(&id, &session).await;
-                loaded.gate.finish().await?;
+                loaded.finish().await?;
                 answer(decided, &common, now, output)
             }
         }

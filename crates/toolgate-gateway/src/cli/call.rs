@@ -64,7 +64,7 @@ impl Call {
         } else {
             loaded.gate.call(call, &session).await?
         };
-        loaded.gate.finish().await?;
+        loaded.finish().await?;
         if self.trace && !self.json {
             show_trace(reply.trace(), output);
         }

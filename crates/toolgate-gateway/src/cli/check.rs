@@ -101,7 +101,7 @@ async fn examined(dir: &Path, loaded: Result<Loaded, Vec<Finding>>) -> Result<Re
         match self::loaded(dir, Purpose::Rehearse)? {
             Ok(rehearsal) => {
                 findings = cases.judge(&rehearsal).await?;
-                rehearsal.gate.finish().await?;
+                rehearsal.finish().await?;
                 judged = Judged { judged: cases.count(), failed: findings.len() };
             }
             Err(wrong) => findings = wrong,

@@ -63,7 +63,7 @@ impl Exec {
             true => loaded.gate.dry_turn(calls, &session).await,
             false => loaded.gate.turn(calls, &session).await,
         };
-        let finished = loaded.gate.finish().await;
+        let finished = loaded.finish().await;
         let messages = asked.answer(&answers);
         self.show(&ids, &answers, &messages, output);
         finished?;

@@ -57,7 +57,7 @@ impl Mcp {
         }
         let stop = stop_on_interrupt();
         let ready = config::ready(&dir, self.strict).map_err(|error| told(error, &dir, output))?;
-        let Ready { gate, identity, set_aside, .. } = ready;
+        let Ready { gate, identity, set_aside, upstreams, .. } = ready;
         tell_set_aside(&set_aside, output);
         let session = identity.session(self.user.as_deref())?;
         let unserved = |error| Failure::fault(format!("stdin and stdout cannot be served: {error}"));
@@ -66,9 +66,12 @@ impl Mcp {
         let tools = Arc::new(AtFirstCall { prepared: Arc::new(gate), session, gate: OnceCell::new() });
         let lines = Frames::new(stdin, stdio::LONGEST_LINE);
         let served = connection::serve(Arc::clone(&tools), lines, &writer, &stop).await;
-        if let Some(GateFor { gate, .. }) = tools.gate.get() {
-            gate.finish().await?;
-        }
+        let finished = match tools.gate.get() {
+            Some(GateFor { gate, .. }) => gate.finish().await,
+            None => Ok(()),
+        };
+        upstreams.close().await;
+        finished?;
         served.map_err(|too_long| Failure::usage(format!("stdin: {too_long}; what had begun was finished")))?;
         Ok(Exit::Ok)
     }

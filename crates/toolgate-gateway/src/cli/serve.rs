@@ -50,7 +50,7 @@ impl Serve {
             .map_err(|error| Failure::fault(format!("interrupts cannot be waited for: {error}")))?;
         let dir = find_folder(self.dir.clone())?;
         let purpose = if self.strict { Purpose::Run } else { Purpose::Serve };
-        let Loaded { gate, identity, http, set_aside, .. } = load(&dir, purpose, output)?;
+        let Loaded { gate, identity, http, set_aside, upstreams, .. } = load(&dir, purpose, output)?;
         tell_set_aside(&set_aside, output);
         let settings = self.settings(http);
         let doorkeeper = identity.doorkeeper(self.user.as_deref())?;
@@ -67,7 +67,9 @@ impl Serve {
             true => output.json(&json!({ "listening": url })),
             false => output.line(&format!("listening on {url}")),
         }
-        server.run(|open| Output::new().note(&still_open(open))).await?;
+        let drained = server.run(|open| Output::new().note(&still_open(open))).await;
+        upstreams.close().await;
+        drained?;
         output.note("drained: every call has its answer, and all of it is on record");
         Ok(Exit::Ok)
     }

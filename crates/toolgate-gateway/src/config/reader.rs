@@ -6,15 +6,16 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value};
 use toolgate::Tool;
 use toolgate::contract::ToolFault;
-use toolgate::fields::Problems;
+use toolgate::fields::{Problems, nearest};
 use toolgate::gate::PolicyFault;
 use toolgate::json::{self, Limits};
 use toolgate::schema::Problem;
 
 use super::located::Located;
 use super::settings::Settings;
-use super::{Finding, LoadError, SETTINGS, SetAside};
-use crate::backend::{self, Databases};
+use super::{Finding, LOCK, LoadError, SETTINGS, SetAside};
+use crate::backend::mcp::pins::{self, Lock};
+use crate::backend::{self, Means};
 
 /// A file of the folder, with its text and its places.
 pub(super) struct Source {
@@ -62,6 +63,25 @@ impl<'a> Reader<'a> {
         let settings = Settings::read(self.dir, &located.table, &mut problems);
         self.findings.extend(problems.0.into_iter().map(|problem| located_problem(&source, problem)));
         Some(settings)
+    }
+
+    /// What `toolgate.lock` pins, by server and tool; nothing where there is no such file.
+    pub(super) fn lock(&mut self, settings: Option<&Settings>) -> Lock {
+        if !self.dir.join(LOCK).exists() {
+            return Lock::new();
+        }
+        let Some(source) = self.read_toml(Path::new(LOCK)) else { return Lock::new() };
+        let Some(located) = &source.located else { return Lock::new() };
+        let mut problems = Problems::default();
+        let pins = pins::read(&located.table, &mut problems);
+        if let Some(settings) = settings {
+            for server in pins.keys().filter(|server| settings.upstream_names().all(|name| name != *server)) {
+                let hint = nearest(server, settings.upstream_names());
+                problems.hinted(format!("/{server}"), "unknown", "there is no such upstream", hint);
+            }
+        }
+        self.findings.extend(problems.0.into_iter().map(|problem| located_problem(&source, problem)));
+        pins
     }
 
     /// The contracts, in the order of their names. A folder without tools is a gate without tools.
@@ -119,7 +139,7 @@ impl<'a> Reader<'a> {
         named.iter().filter_map(|file| self.read_text(file)).collect()
     }
 
-    pub(super) fn tools(&mut self, sources: &[Source], databases: &Databases) -> Vec<Tool> {
+    pub(super) fn tools(&mut self, sources: &[Source], means: &Means) -> Vec<Tool> {
         let mut tools = Vec::new();
         for source in sources {
             let Some(located) = &source.located else { continue };
@@ -133,7 +153,7 @@ impl<'a> Reader<'a> {
                 self.unread.push(tool);
                 continue;
             }
-            tools.push(match backend::make(&keys, databases) {
+            tools.push(match backend::make(&tool, &keys, means) {
                 Ok(backend) => Tool::new(tool, keys, backend),
                 Err(problems) => Tool::broken(tool, keys, problems),
             });

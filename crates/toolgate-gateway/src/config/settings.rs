@@ -2,21 +2,25 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Map, Value};
 use toolgate::fields::{Fields, Problems};
 use toolgate::ledger::{Store, StoreError};
 
-use crate::backend::Place;
+use crate::backend::mcp::pins::{Lock, Pins};
+use crate::backend::{Place, Upstreams};
 use crate::http;
 use crate::identity::Identity;
+use crate::mcp::upstream::{Environment, Program, Upstream};
 
 /// The settings of a folder.
 #[derive(Debug)]
 pub(super) struct Settings {
     pub(super) store: StoreAt,
     pub(super) databases: BTreeMap<String, Place>,
+    upstreams: BTreeMap<String, Program>,
     pub(super) identity: Identity,
     pub(super) http: http::Settings,
     pub(super) asked_for: Duration,
@@ -40,6 +44,7 @@ impl Settings {
         let mut top = Fields::of(table, "");
         let store = read_store(&mut top, problems);
         let databases = read_databases(&mut top, problems);
+        let upstreams = read_upstreams(&mut top, problems);
         let identity = match top.raw("identity") {
             Some(Value::Object(identity)) => Identity::read(dir, identity, problems),
             Some(_) => {
@@ -58,8 +63,16 @@ impl Settings {
             }
         };
         let http = http::Settings::read(&mut top, problems);
-        let mut settings =
-            Self { store, databases, identity, http, asked_for: HOUR, granted_for: HOUR, operator_speaks: false };
+        let mut settings = Self {
+            store,
+            databases,
+            upstreams,
+            identity,
+            http,
+            asked_for: HOUR,
+            granted_for: HOUR,
+            operator_speaks: false,
+        };
         if let Some(mut approvals) = top.table("approvals", problems) {
             settings.asked_for = approvals.span("pending_for", HOUR, problems);
             settings.granted_for = approvals.span("granted_for", HOUR, problems);
@@ -72,6 +85,29 @@ impl Settings {
         }
         top.end(problems);
         settings
+    }
+
+    /// The servers of the folder `dir`, held to the pins that there are. None is started before it is asked.
+    pub(super) fn upstreams(&self, dir: &Path, lock: &Lock) -> Upstreams {
+        let upstream = |(name, program): (&String, &Program)| {
+            let directory = program.directory.as_ref().map_or_else(|| dir.to_owned(), |below| dir.join(below));
+            let program = Program { directory: Some(directory), ..program.clone() };
+            let say = crate::cli::journal();
+            let upstream = match lock.get(name) {
+                None => (Upstream::new(program, say), None),
+                Some(pinned) => {
+                    let pins = Pins::new(name.clone(), pinned.clone(), Arc::clone(&say));
+                    (Upstream::vetted(program, say), Some(Arc::new(pins)))
+                }
+            };
+            (name.clone(), upstream)
+        };
+        Upstreams::new(self.upstreams.iter().map(upstream).collect())
+    }
+
+    /// The names of the servers.
+    pub(super) fn upstream_names(&self) -> impl Iterator<Item = &str> {
+        self.upstreams.keys().map(String::as_str)
     }
 }
 
@@ -146,4 +182,44 @@ fn read_databases(top: &mut Fields<'_>, problems: &mut Problems) -> BTreeMap<Str
         }
     }
     databases
+}
+
+fn read_upstreams(top: &mut Fields<'_>, problems: &mut Problems) -> BTreeMap<String, Program> {
+    let mut upstreams = BTreeMap::new();
+    let Some(table) = top.table("upstreams", problems) else { return upstreams };
+    for (name, value) in table.entries() {
+        let at = table.place(name);
+        let Value::Object(fields) = value else {
+            problems.note(at, "type", "expected a table");
+            continue;
+        };
+        let mut fields = Fields::of(fields, at);
+        let command = fields.texts("command", problems);
+        if command.first().is_none_or(|program| program.trim().is_empty()) {
+            let hint = "command = [\"program\", \"argument\"]".to_owned();
+            problems.hinted(fields.place("command"), "required", "`command` names no program", Some(hint));
+        }
+        let directory = fields.text("cwd", problems).map(PathBuf::from);
+        let listed = read_variables(&mut fields, problems);
+        fields.end(problems);
+        upstreams.insert(name.clone(), Program { command, directory, environment: Environment::Listed(listed) });
+    }
+    upstreams
+}
+
+fn read_variables(fields: &mut Fields<'_>, problems: &mut Problems) -> BTreeMap<String, String> {
+    let mut variables = BTreeMap::new();
+    let Some(table) = fields.table("env", problems) else { return variables };
+    for (name, value) in table.entries() {
+        if name.is_empty() || name.contains(['=', '\0']) {
+            problems.note(table.place(name), "pattern", "a variable has a name without `=`");
+        }
+        match value {
+            Value::String(value) => {
+                variables.insert(name.clone(), value.clone());
+            }
+            _ => problems.note(table.place(name), "type", "expected a text"),
+        }
+    }
+    variables
 }

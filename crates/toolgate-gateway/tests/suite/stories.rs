@@ -7,6 +7,7 @@ mod dropped;
 mod faults;
 mod first_hour;
 mod http;
+mod imported;
 mod interrupted;
 mod killed;
 mod mcp;

@@ -6,7 +6,8 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::{
-    Access, ApprovalRule, Contract, Fact, MappedError, Once, OnceScope, Reconcile, Repeat, Resource, Retry, content,
+    Access, ApprovalRule, Contract, Fact, Lane, MappedError, Once, OnceScope, Reconcile, Repeat, Resource, Retry,
+    content,
 };
 use crate::approval::Approvers;
 use crate::fields::{Fields, Problems};
@@ -71,8 +72,13 @@ impl Contract {
         }
         let max_result = top.bytes("max_result", MAX_RESULT, &mut problems);
         let allowed = top.texts("allow_identity_members", &mut problems);
-        let input = read_input(&mut top, &allowed, &mut problems);
-        let output = read_schema(&mut top, "output", Schema::output, &mut problems);
+        let imported = top.flag("imported", &mut problems);
+        let (take_input, take_output): (Compile, Compile) = match imported {
+            true => (Schema::imported_input, Schema::imported_output),
+            false => (Schema::input, Schema::output),
+        };
+        let input = read_input(&mut top, take_input, &allowed, &mut problems);
+        let output = read_schema(&mut top, "output", take_output, &mut problems);
         let preview = top.template("preview", &mut problems);
         let approval = read_approval(&mut top, &mut problems);
         let facts = read_facts(&mut top, &mut problems);
@@ -117,6 +123,7 @@ impl Contract {
             errors,
             backend,
             content,
+            imported,
             digest: Digest::of(canonical(keys).as_bytes()),
         };
         contract.check_templates(&mut problems);
@@ -136,7 +143,11 @@ impl Contract {
                 self.check_template(template, &format!("/facts/{name}/args/{arg}"), Absence::Fine, problems);
             }
         }
-        let keys = [("/once/key", self.once.key.as_ref()), ("/lane/key", self.lane.as_ref())];
+        let lane = match &self.lane {
+            Some(Lane::Key(key)) => Some(key),
+            Some(Lane::Run) | None => None,
+        };
+        let keys = [("/once/key", self.once.key.as_ref()), ("/lane/key", lane)];
         for (at, key) in keys {
             for (index, template) in key.into_iter().flatten().enumerate() {
                 self.check_template(template, &format!("{at}/{index}"), Absence::Fine, problems);
@@ -230,12 +241,15 @@ fn check_tags(tags: &[String], problems: &mut Problems) {
     }
 }
 
-fn read_input(top: &mut Fields<'_>, allowed: &[String], problems: &mut Problems) -> Option<Schema> {
+/// How a document becomes a schema.
+type Compile = fn(&Value) -> Result<Schema, Vec<SchemaFault>>;
+
+fn read_input(top: &mut Fields<'_>, compile: Compile, allowed: &[String], problems: &mut Problems) -> Option<Schema> {
     if top.raw("input").is_none() {
         problems.hinted("/input", "required", "`input` is missing", Some("input = { properties = {} }".into()));
         return None;
     }
-    let input = read_schema(top, "input", Schema::input, problems)?;
+    let input = read_schema(top, "input", compile, problems)?;
     let mut named = Vec::new();
     identity_members(input.document(), "/input", &mut named);
     for (at, member) in named {
@@ -273,12 +287,7 @@ fn identity_members(schema: &Value, at: &str, named: &mut Vec<(String, String)>)
     }
 }
 
-fn read_schema(
-    top: &mut Fields<'_>,
-    key: &'static str,
-    compile: impl Fn(&Value) -> Result<Schema, Vec<SchemaFault>>,
-    problems: &mut Problems,
-) -> Option<Schema> {
+fn read_schema(top: &mut Fields<'_>, key: &'static str, compile: Compile, problems: &mut Problems) -> Option<Schema> {
     match compile(top.raw(key)?) {
         Ok(schema) => Some(schema),
         Err(faults) => {
@@ -356,14 +365,20 @@ fn read_once(top: &mut Fields<'_>, problems: &mut Problems) -> Once {
     once
 }
 
-fn read_lane(top: &mut Fields<'_>, problems: &mut Problems) -> Option<Vec<Template>> {
+fn read_lane(top: &mut Fields<'_>, problems: &mut Problems) -> Option<Lane> {
     let mut table = top.table("lane", problems)?;
+    let run = table.raw("scope").is_some();
+    let whole_run = table.word("scope", &[("run", true)], false, problems);
     let key = table.key("key", problems);
-    if key.is_none() {
-        problems.note(table.place("key"), "required", "`key` is missing");
+    match (&key, run) {
+        (None, false) => problems.note(table.place("key"), "required", "`key` is missing"),
+        (Some(_), true) => {
+            problems.note(table.place("scope"), "lane", "a lane has a `key`, or is that of the run: one of the two");
+        }
+        (Some(_), false) | (None, true) => {}
     }
     table.end(problems);
-    key
+    if whole_run { Some(Lane::Run) } else { key.map(Lane::Key) }
 }
 
 fn read_reconcile(top: &mut Fields<'_>, problems: &mut Problems) -> Option<Reconcile> {

@@ -308,7 +308,7 @@ fn keep_items(items: &[Value], excess: usize, floor: usize) -> usize {
 }
 
 /// The bytes and characters to keep so that the end has at least `excess` bytes as JSON, and the characters there are.
-fn keep_text(text: &str, excess: usize, floor: usize) -> (usize, usize, usize) {
+pub(crate) fn keep_text(text: &str, excess: usize, floor: usize) -> (usize, usize, usize) {
     let count = text.chars().count();
     let (mut keep, mut kept, mut gone) = (text.len(), count, 0);
     for (at, c) in text.char_indices().rev() {

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::graph::{Graph, Judges, Others};
 use super::walk::Walk;
-use super::{Kind, Schema, SchemaFault, budget, inert, keywords};
+use super::{Author, Kind, Schema, SchemaFault, budget, inert, keywords};
 
 /// Bytes of one compiled pattern.
 const PATTERN_BYTES: usize = 1 << 20;
@@ -22,7 +22,7 @@ enum Closing {
     Ours,
 }
 
-pub(super) fn compile(document: &Value, kind: Kind) -> Result<Schema, Vec<SchemaFault>> {
+pub(super) fn compile(document: &Value, kind: Kind, author: Author) -> Result<Schema, Vec<SchemaFault>> {
     let document = match (document, kind) {
         (Value::Bool(true), Kind::Input) => Value::Object(Map::new()),
         (document, _) => document.clone(),
@@ -32,7 +32,7 @@ pub(super) fn compile(document: &Value, kind: Kind) -> Result<Schema, Vec<Schema
     if kind == Kind::Input {
         faults.extend(not_of_an_object(&document));
     }
-    let mut graph = match Walk::new(&document, draft).run() {
+    let mut graph = match Walk::new(&document, draft, author).run() {
         Ok(graph) if faults.is_empty() => graph,
         Ok(_) => return Err(faults),
         Err(more) => {
@@ -56,20 +56,21 @@ pub(super) fn compile(document: &Value, kind: Kind) -> Result<Schema, Vec<Schema
             top.insert(keyword.to_owned(), json!(false));
         }
     }
-    let validator = engine(draft).build(&compiled).map_err(|error| vec![unbuilt(&error)])?;
-    let judges = Judges::new(&graph, draft);
-    Ok(Schema { document, kind, validator, graph, judges, closed: closing == Closing::Ours })
+    let validator = engine(draft, author).build(&compiled).map_err(|error| vec![unbuilt(&error)])?;
+    let judges = Judges::new(&graph, draft, author);
+    let imported = author == Author::SomebodyElse;
+    Ok(Schema { document, kind, validator, graph, judges, imported, closed: closing == Closing::Ours })
 }
 
 /// The engine: offline, linear patterns, formats asserted.
-pub(super) fn engine(draft: Draft) -> ValidationOptions<'static> {
+pub(super) fn engine(draft: Draft, author: Author) -> ValidationOptions<'static> {
     let patterns = PatternOptions::regex().size_limit(PATTERN_BYTES).dfa_size_limit(PATTERN_BYTES);
     let mut options = jsonschema::options()
         .with_draft(draft)
         .offline()
         .with_pattern_options(patterns)
         .should_validate_formats(true)
-        .should_ignore_unknown_formats(false);
+        .should_ignore_unknown_formats(author == Author::SomebodyElse);
     for name in keywords::formats() {
         if options.is_known_format(draft, name) {
             continue;
@@ -87,7 +88,7 @@ pub(super) fn engine(draft: Draft) -> ValidationOptions<'static> {
 
 /// A matcher of names; `None` where the pattern does not compile.
 pub(super) fn matcher(pattern: &str) -> Option<Validator> {
-    engine(Draft::Draft202012).build(&json!({ "pattern": pattern })).ok()
+    engine(Draft::Draft202012, Author::Operator).build(&json!({ "pattern": pattern })).ok()
 }
 
 fn draft(document: &Value) -> Result<Draft, SchemaFault> {

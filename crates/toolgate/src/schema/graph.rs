@@ -5,6 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use jsonschema::{Draft, Validator};
 use serde_json::Value;
 
+use super::Author;
 use super::keywords::Applies;
 
 /// A schema of the document.
@@ -201,13 +202,14 @@ impl Graph {
 pub(super) struct Judges {
     made: Vec<std::sync::OnceLock<Option<Box<Validator>>>>,
     draft: Draft,
+    author: Author,
 }
 
 impl Judges {
     const DOCUMENT: &str = "toolgate:schema";
 
-    pub(super) fn new(graph: &Graph, draft: Draft) -> Self {
-        Self { made: graph.nodes.iter().map(|_| std::sync::OnceLock::new()).collect(), draft }
+    pub(super) fn new(graph: &Graph, draft: Draft, author: Author) -> Self {
+        Self { made: graph.nodes.iter().map(|_| std::sync::OnceLock::new()).collect(), draft, author }
     }
 
     /// Whether `value` fits the schema `id` of the document.
@@ -221,7 +223,7 @@ impl Judges {
         let registry =
             jsonschema::Registry::new().draft(self.draft).add(Self::DOCUMENT, document).ok()?.prepare().ok()?;
         let entry = serde_json::json!({ "$ref": format!("{}#{}", Self::DOCUMENT, fragment(at)) });
-        super::compile::engine(self.draft).with_registry(&registry).build(&entry).ok().map(Box::new)
+        super::compile::engine(self.draft, self.author).with_registry(&registry).build(&entry).ok().map(Box::new)
     }
 }
 

@@ -89,11 +89,33 @@ pub(super) fn has_control(value: &Value) -> bool {
     }
 }
 
-/// The places of these characters: the pointer, and whether a multi-line text may hold all of them.
-pub(super) fn controls(value: &Value, at: &mut String, found: &mut Vec<(String, bool)>) {
+/// The worst control character of a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Control {
+    /// A line feed or a tab, which multi-line text has.
+    Break,
+    /// A carriage return, which some people's multi-line text has.
+    Return,
+    /// Any other, which no text has.
+    Other,
+}
+
+impl Control {
+    fn of(c: char) -> Option<Self> {
+        match c {
+            '\n' | '\t' => Some(Self::Break),
+            '\r' => Some(Self::Return),
+            c if controls_text(c) => Some(Self::Other),
+            _ => None,
+        }
+    }
+}
+
+/// The places of these characters: the pointer, and the worst that stands there.
+pub(super) fn controls(value: &Value, at: &mut String, found: &mut Vec<(String, Control)>) {
     match value {
         Value::String(text) if is_controlled(text) => {
-            found.push((at.clone(), text.chars().filter(|c| controls_text(*c)).all(|c| matches!(c, '\n' | '\t'))));
+            found.extend(text.chars().filter_map(Control::of).max().map(|worst| (at.clone(), worst)));
         }
         Value::Array(items) => {
             for (index, item) in items.iter().enumerate() {
@@ -104,7 +126,7 @@ pub(super) fn controls(value: &Value, at: &mut String, found: &mut Vec<(String, 
             for (name, value) in members {
                 below(at, &escaped(name), |at| {
                     if is_controlled(name) {
-                        found.push((at.clone(), false));
+                        found.push((at.clone(), Control::Other));
                     }
                     controls(value, at, found);
                 });

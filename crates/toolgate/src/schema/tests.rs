@@ -9,6 +9,7 @@
 )]
 
 mod documents;
+mod imported;
 mod refusals;
 mod results;
 

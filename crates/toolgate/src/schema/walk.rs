@@ -9,7 +9,7 @@ use super::graph::{Graph, Matcher, Node, NodeId, Others, escaped};
 use super::hints::near;
 use super::keywords::{self, Applies, Shape};
 use super::pattern::Patterns;
-use super::{SchemaFault, compile};
+use super::{Author, SchemaFault, compile};
 
 const MAX_SCHEMAS: usize = 10_000;
 /// JSON arrays and objects inside one another.
@@ -19,6 +19,7 @@ const MAX_FAULTS: usize = 200;
 pub(super) struct Walk<'a> {
     document: &'a Value,
     draft: Draft,
+    author: Author,
     graph: Graph,
     seen: HashMap<String, NodeId>,
     anchors: HashMap<String, NodeId>,
@@ -36,10 +37,11 @@ struct Reference {
 }
 
 impl<'a> Walk<'a> {
-    pub(super) fn new(document: &'a Value, draft: Draft) -> Self {
+    pub(super) fn new(document: &'a Value, draft: Draft, author: Author) -> Self {
         Self {
             document,
             draft,
+            author,
             graph: Graph::default(),
             seen: HashMap::new(),
             anchors: HashMap::new(),
@@ -145,6 +147,9 @@ impl<'a> Walk<'a> {
     }
 
     fn unknown(&mut self, place: &str, name: &str) {
+        if self.author == Author::SomebodyElse {
+            return;
+        }
         let hint = match keywords::instead(name, self.draft) {
             Some(instead) => instead.to_owned(),
             None => match near(name, keywords::names(self.draft)) {
@@ -370,7 +375,7 @@ impl<'a> Walk<'a> {
 
     fn format(&mut self, place: &str, value: &Value) {
         let Value::String(name) = value else { return self.wrong(place, "the name of a format", value) };
-        if keywords::formats().any(|known| known == name) {
+        if self.author == Author::SomebodyElse || keywords::formats().any(|known| known == name) {
             return;
         }
         let hint = match (keywords::instead_of_format(name), near(name, keywords::formats())) {

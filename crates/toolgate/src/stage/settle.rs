@@ -129,5 +129,6 @@ fn refusal(contract: &Contract, failure: &Failure, effect: Effect, visible: impl
         FailureKind::Cancelled => Code::Cancelled,
         FailureKind::TooLarge => Code::ResultTooLarge,
     };
-    Refusal::new(code, effect)
+    let words = failure.said.as_deref().filter(|_| contract.lets_tool_speak());
+    Refusal::new(code, effect).tool_said(words.and_then(result::words))
 }

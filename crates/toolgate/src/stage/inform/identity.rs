@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::contract::OnceScope;
+use crate::contract::{Lane, OnceScope};
 use crate::ledger::{EntryKey, LaneKey};
 use crate::stage::admit::Admitted;
 use crate::template::{Scope, Template};
@@ -43,12 +43,14 @@ fn key(admitted: &Admitted) -> Value {
     json!([tenant, scope, whose, contract.name, "args", template, values])
 }
 
-/// The lane that the contract names, else its resource, else the tool within the run.
+/// The lane that the contract names (a key, or all of the run), else its resource, else the tool within the run.
 fn lane(admitted: &Admitted) -> Value {
     let (contract, session) = (&admitted.tool().contract, admitted.session());
     let tenant = session.tenant();
-    if let Some(key) = &contract.lane {
-        return json!([tenant, "key", values(key, admitted)]);
+    match &contract.lane {
+        Some(Lane::Key(key)) => return json!([tenant, "key", values(key, admitted)]),
+        Some(Lane::Run) => return json!([tenant, "run", session.principal().canonical(), session.run()]),
+        None => {}
     }
     if let Some(resource) = &contract.resource {
         let id = values(std::slice::from_ref(&resource.id), admitted);

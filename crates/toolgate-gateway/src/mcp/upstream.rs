@@ -1,0 +1,293 @@
+//! A client of one MCP server that runs as a child process and speaks over its stdin and stdout.
+//!
+//! ```text
+//! call -> live connection? -> else start: process | handshake        (one at a time, with backoff)
+//!           Connection: ids of our own -> writer -> stdin
+//!                       waiting calls  <- reader <- stdout           noise is skipped and counted
+//!                                         drain  <- stderr
+//! ```
+//!
+//! Nothing is started before it is needed. A connection that ends takes its waiting calls with it at once; the next call
+//! starts another. What an answer may mean for an effect is told apart here: a call that was never written to the pipe had
+//! none.
+
+mod connection;
+mod counts;
+mod handshake;
+mod lines;
+mod listing;
+mod process;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+use tokio::time::{Instant, sleep_until, timeout_at};
+
+pub(crate) use connection::{Answered, CallFailure};
+pub(crate) use counts::Counts;
+pub(crate) use handshake::ServerInfo;
+pub(crate) use listing::Listing;
+
+use connection::Connection;
+
+/// A program to run, and how.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Program {
+    /// The program and its arguments.
+    pub(crate) command: Vec<String>,
+    /// Where it runs; where we do, if not set.
+    pub(crate) directory: Option<PathBuf>,
+    pub(crate) environment: Environment,
+}
+
+/// The environment of a program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Environment {
+    /// Ours: whoever started us gave it to us for the program.
+    Inherited,
+    /// What any program needs, and these variables.
+    Listed(BTreeMap<String, String>),
+}
+
+/// Where lines for a person go. It never blocks.
+pub(crate) type Say = Arc<dyn Fn(&str) + Send + Sync>;
+
+/// One MCP server. Cloning gives another handle of it.
+#[derive(Clone)]
+pub(crate) struct Upstream(Arc<Inner>);
+
+struct Inner {
+    program: Program,
+    say: Say,
+    counts: Arc<Counts>,
+    live: Mutex<Option<Arc<Connection>>>,
+    /// INVARIANT (one start at a time): whoever starts the program holds it.
+    starter: tokio::sync::Mutex<Starter>,
+    /// Which connections calls may use.
+    cleared: Cleared,
+}
+
+/// Which connections calls may use.
+enum Cleared {
+    Any,
+    /// Only the one with this generation: its tools were compared with what they should be.
+    Generation(AtomicU64),
+}
+
+/// The memory of starting.
+#[derive(Debug, Default)]
+struct Starter {
+    generation: u64,
+    /// Ends in a row, each before a minute had passed.
+    ends: u32,
+    not_before: Option<Instant>,
+}
+
+/// Why there is no connection. Nothing was sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct NotReady {
+    /// For the operator.
+    pub(crate) why: String,
+    /// When it can be tried again.
+    pub(crate) retry_after: Option<Duration>,
+}
+
+/// A call of a tool.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ToolCall<'a> {
+    pub(crate) tool: &'a str,
+    /// The JSON text of the arguments, an object.
+    pub(crate) arguments: &'a str,
+    /// What goes beside them.
+    pub(crate) meta: &'a Map<String, Value>,
+}
+
+/// How long a start may take: a package runner fetches the package first.
+const LONGEST_START: Duration = Duration::from_secs(60);
+const FIRST_BACKOFF: Duration = Duration::from_millis(250);
+const LONGEST_BACKOFF: Duration = Duration::from_secs(30);
+/// How long a call waits for a start that is held back; after that it is better told.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// Whoever lived so long is well.
+const HEALTHY: Duration = Duration::from_secs(60);
+/// What is left of a call's time to tell that it was not sent.
+const MARGIN: Duration = Duration::from_millis(50);
+
+impl Upstream {
+    /// The server that `program` is. Nothing is started.
+    pub(crate) fn new(program: Program, say: Say) -> Self {
+        Self::with(program, say, Cleared::Any)
+    }
+
+    /// As [`Upstream::new`], where no call is sent over a connection that was not [cleared](Self::clear).
+    pub(crate) fn vetted(program: Program, say: Say) -> Self {
+        Self::with(program, say, Cleared::Generation(AtomicU64::new(0)))
+    }
+
+    fn with(program: Program, say: Say, cleared: Cleared) -> Self {
+        Self(Arc::new(Inner {
+            program,
+            say,
+            counts: Arc::default(),
+            live: Mutex::default(),
+            starter: tokio::sync::Mutex::default(),
+            cleared,
+        }))
+    }
+
+    /// What was skipped, dropped and refused so far.
+    pub(crate) fn counts(&self) -> &Counts {
+        &self.0.counts
+    }
+
+    /// What the server says of itself, while it runs.
+    pub(crate) fn server(&self) -> Option<ServerInfo> {
+        self.0.live().map(|connection| connection.server())
+    }
+
+    /// The generation of the connection that there is; each start has the next.
+    pub(crate) fn generation(&self) -> Option<u64> {
+        self.0.live().map(|connection| connection.generation())
+    }
+
+    /// Whether the server has said that its tools changed since they were last listed.
+    pub(crate) fn list_changed(&self) -> bool {
+        self.0.live().is_some_and(|connection| connection.list_changed())
+    }
+
+    /// Lets calls use the connection of this generation.
+    pub(crate) fn clear(&self, generation: u64) {
+        if let Cleared::Generation(cleared) = &self.0.cleared {
+            cleared.store(generation, Ordering::SeqCst);
+        }
+    }
+
+    /// The tools that the server lists, all pages of them.
+    pub(crate) async fn list(&self, until: Instant) -> Result<Listing, NotReady> {
+        let connection = self.connection(until).await?;
+        listing::list(&connection, until).await.map_err(|why| NotReady { why, retry_after: None })
+    }
+
+    /// Calls a tool. When `cancelled` ends the server is told, and has a moment to answer; dropping the future tells it
+    /// too.
+    pub(crate) async fn call(
+        &self,
+        call: ToolCall<'_>,
+        deadline: Instant,
+        cancelled: impl Future<Output = ()>,
+    ) -> Result<Answered, CallFailure> {
+        let until = deadline.checked_sub(MARGIN).unwrap_or(deadline);
+        let connection = self.connection(until).await.map_err(CallFailure::NotReady)?;
+        if let Cleared::Generation(cleared) = &self.0.cleared
+            && cleared.load(Ordering::SeqCst) != connection.generation()
+        {
+            let why = "the server was started anew, and its tools were not compared yet".to_owned();
+            return Err(CallFailure::NotReady(NotReady { why, retry_after: Some(Duration::ZERO) }));
+        }
+        connection.call(call, until, cancelled).await
+    }
+
+    /// Ends the program and waits until it has ended.
+    pub(crate) async fn close(&self) {
+        let live = self.0.live.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(connection) = live {
+            connection.close().await;
+        }
+    }
+
+    async fn connection(&self, until: Instant) -> Result<Arc<Connection>, NotReady> {
+        if let Some(connection) = self.0.live() {
+            return Ok(connection);
+        }
+        // Whoever stops waiting does not stop the start: the next caller needs it too.
+        let inner = Arc::clone(&self.0);
+        let start = tokio::spawn(async move { inner.start(until).await });
+        match timeout_at(until, start).await {
+            Ok(Ok(started)) => started,
+            Ok(Err(_)) => Err(NotReady::new("the start of the server was given up")),
+            Err(_) => Err(NotReady::new("the server was not ready in time")),
+        }
+    }
+}
+
+impl Inner {
+    fn live(&self) -> Option<Arc<Connection>> {
+        let live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
+        live.as_ref().filter(|connection| connection.is_live()).cloned()
+    }
+
+    async fn start(&self, until: Instant) -> Result<Arc<Connection>, NotReady> {
+        let mut starter = self.starter.lock().await;
+        if let Some(connection) = self.live() {
+            return Ok(connection);
+        }
+        let ended = self.live.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(ended) = ended {
+            ended.close().await;
+            starter.ended(ended.lived());
+        }
+        if let Some(not_before) = starter.not_before {
+            let wait = not_before.saturating_duration_since(Instant::now());
+            if wait > PATIENCE || not_before >= until {
+                let why = "the server ended, and is not started again yet".to_owned();
+                return Err(NotReady { why, retry_after: Some(wait) });
+            }
+            sleep_until(not_before).await;
+        }
+        starter.generation += 1;
+        if starter.generation > 1 {
+            self.counts.restarted();
+        }
+        let connection = Connection::start(&self.program, starter.generation, &self.say, &self.counts);
+        let connection = match connection {
+            Ok(connection) => connection,
+            Err(why) => return Err(starter.failed(why)),
+        };
+        let greeted = timeout_at(Instant::now() + LONGEST_START, handshake::greet(&connection)).await;
+        match greeted.unwrap_or_else(|_| Err("it did not answer the handshake in time".to_owned())) {
+            Ok(()) => {
+                let connection = Arc::new(connection);
+                *self.live.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&connection));
+                Ok(connection)
+            }
+            Err(why) => {
+                connection.close().await;
+                Err(starter.failed(why))
+            }
+        }
+    }
+}
+
+impl Starter {
+    /// A connection ended after it had lived so long.
+    fn ended(&mut self, lived: Duration) {
+        if lived >= HEALTHY {
+            self.ends = 0;
+        }
+        self.hold_back();
+    }
+
+    fn failed(&mut self, why: String) -> NotReady {
+        let wait = self.hold_back();
+        NotReady { why, retry_after: Some(wait) }
+    }
+
+    fn hold_back(&mut self) -> Duration {
+        let wait = FIRST_BACKOFF.saturating_mul(1 << self.ends.min(10)).min(LONGEST_BACKOFF);
+        self.ends = self.ends.saturating_add(1);
+        self.not_before = Some(Instant::now() + wait);
+        wait
+    }
+}
+
+impl NotReady {
+    fn new(why: &str) -> Self {
+        Self { why: why.to_owned(), retry_after: None }
+    }
+}

@@ -1,0 +1,496 @@
+//! One connection to a running server: requests with ids of our own, and who waits for which answer.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+use tokio::io::{AsyncWriteExt, BufReader};
+use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
+use tokio_util::sync::CancellationToken;
+use toolgate::json::Limits;
+
+use super::handshake::{self, Era, ServerInfo};
+use super::lines::{Line, Lines};
+use super::process::{Pipes, Process};
+use super::{Counts, NotReady, Program, Say, ToolCall};
+use crate::mcp::message::{self, Id, METHOD_NOT_FOUND, Message};
+use crate::mcp::shown::one_line;
+
+/// One connection.
+pub(super) struct Connection {
+    generation: u64,
+    started: Instant,
+    /// INVARIANT (ids of our own): no id of a caller reaches a server, and nobody can guess the next.
+    prefix: String,
+    next: AtomicU64,
+    wire: Wire,
+    agreed: OnceLock<(Era, ServerInfo)>,
+    /// Asks for the end of the program.
+    stop: CancellationToken,
+    /// The program has ended.
+    ended: CancellationToken,
+}
+
+/// What the tasks of a connection share.
+#[derive(Clone)]
+struct Wire {
+    outgoing: mpsc::Sender<Outgoing>,
+    waiting: Arc<Waiting>,
+    changed: Arc<AtomicBool>,
+    counts: Arc<Counts>,
+    say: Say,
+}
+
+/// A frame on its way to the server.
+struct Outgoing {
+    frame: String,
+    ticket: Option<Arc<Ticket>>,
+}
+
+/// How far a request has come. INVARIANT (written at most once): whoever takes it from `QUEUED` alone decides.
+struct Ticket(AtomicU8);
+
+const QUEUED: u8 = 0;
+/// The writer has it: some of it may have reached the server.
+const WRITING: u8 = 1;
+/// Nobody waits any more, and it is not written.
+const ABANDONED: u8 = 2;
+/// The pipe broke before the end of the line, so no whole message reached the server.
+const BROKEN_OFF: u8 = 3;
+
+/// Who waits for which answer; `None` once the connection has ended.
+struct Waiting(Mutex<Option<HashMap<String, oneshot::Sender<Arrived>>>>);
+
+/// What came for a request.
+#[derive(Debug)]
+pub(super) enum Arrived {
+    /// The raw text of a result.
+    Result(Vec<u8>),
+    /// The raw text of an error object.
+    Error(Vec<u8>),
+    /// Something that has the id of the request and cannot be read.
+    Broken,
+}
+
+/// What a server answered to a call.
+#[derive(Debug)]
+pub(crate) enum Answered {
+    /// The raw text of a result.
+    Result(Vec<u8>),
+    /// A JSON-RPC error.
+    Error {
+        code: Option<i64>,
+        /// The raw text of the error object.
+        raw: Vec<u8>,
+    },
+}
+
+/// Why there is no answer to a call, and with it what is known of the effect.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum CallFailure {
+    /// It was not sent.
+    NotReady(NotReady),
+    /// It was not sent in time, or its caller had gone before.
+    NotSent { cancelled: bool },
+    /// It was sent, and the program ended.
+    Died,
+    /// It was sent, and there was no answer in time.
+    TimedOut,
+    /// It was sent, the caller went away, and there was no answer soon after.
+    Cancelled,
+    /// Its answer cannot be read.
+    Broken,
+}
+
+/// Bytes of one message.
+const MOST_MESSAGE: usize = 16 << 20;
+/// Frames that wait for a server which does not read.
+const MOST_QUEUED: usize = 256;
+/// Characters of a line of noise or of stderr that are shown.
+const SHOWN_LINE: usize = 200;
+const MOST_STDERR_LINE: usize = 4096;
+/// Lines of stderr that are passed on in a minute.
+const STDERR_A_MINUTE: u32 = 200;
+/// How long the last answers of a program that has ended are read.
+const LAST_WORDS: Duration = Duration::from_millis(500);
+/// How long the answer to a call is waited for whose caller has gone away.
+const AFTER_CANCEL: Duration = Duration::from_secs(2);
+
+impl Connection {
+    /// Starts the program. The error is for a person.
+    pub(super) fn start(program: &Program, generation: u64, say: &Say, counts: &Arc<Counts>) -> Result<Self, String> {
+        let mut random = [0; 8];
+        getrandom::fill(&mut random).map_err(|_| "the system gives no random bytes".to_owned())?;
+        let (process, Pipes { stdin, stdout, stderr }) = Process::start(program)?;
+        let (outgoing, queue) = mpsc::channel(MOST_QUEUED);
+        let wire = Wire {
+            outgoing,
+            waiting: Arc::new(Waiting(Mutex::new(Some(HashMap::new())))),
+            changed: Arc::default(),
+            counts: Arc::clone(counts),
+            say: Arc::clone(say),
+        };
+        let (stop, ended) = (CancellationToken::new(), CancellationToken::new());
+        let writer = tokio::spawn(write(stdin, queue, stop.clone()));
+        let reader = tokio::spawn(wire.clone().read(stdout, stop.clone()));
+        tokio::spawn(drain(stderr, Arc::clone(say), Arc::clone(counts)));
+        tokio::spawn(keep(process, [writer, reader], wire.clone(), stop.clone(), ended.clone()));
+        Ok(Self {
+            generation,
+            started: Instant::now(),
+            prefix: format!("{:016x}", u64::from_ne_bytes(random)),
+            next: AtomicU64::new(1),
+            wire,
+            agreed: OnceLock::new(),
+            stop,
+            ended,
+        })
+    }
+
+    pub(super) fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// Whether requests can still be answered.
+    pub(super) fn is_live(&self) -> bool {
+        self.wire.waiting.is_open()
+    }
+
+    pub(super) fn lived(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    pub(super) fn server(&self) -> ServerInfo {
+        let unknown = || ServerInfo { name: String::new(), version: String::new(), protocol: String::new() };
+        self.agreed.get().map_or_else(unknown, |(_, server)| server.clone())
+    }
+
+    /// Fixes in which revision the server is spoken to.
+    pub(super) fn agree(&self, agreed: (Era, ServerInfo)) {
+        // There is one handshake a connection.
+        let _ = self.agreed.set(agreed);
+    }
+
+    /// What stands beside the parameters of a request.
+    pub(super) fn meta(&self, more: &Map<String, Value>) -> Option<String> {
+        handshake::meta(self.agreed.get().map_or(Era::Handshake, |(era, _)| *era), more)
+    }
+
+    pub(super) fn list_changed(&self) -> bool {
+        self.wire.changed.load(Ordering::SeqCst)
+    }
+
+    pub(super) fn forget_change(&self) {
+        self.wire.changed.store(false, Ordering::SeqCst);
+    }
+
+    /// Ends the program and waits until it has ended.
+    pub(super) async fn close(&self) {
+        self.stop.cancel();
+        self.ended.cancelled().await;
+    }
+
+    /// Sends a request and waits for what comes. The error is for a person.
+    pub(super) async fn request(&self, method: &str, params: &str) -> Result<Arrived, String> {
+        let mut flight = self.send(method, params).await.map_err(|Ended| "it ended".to_owned())?;
+        flight.arrives().await.map_err(|Ended| "it ended before it answered".to_owned())
+    }
+
+    pub(super) async fn notify(&self, method: &str, params: &str) {
+        let frame = message::notification(method, params);
+        // Whoever has ended needs no word.
+        let _ = self.wire.outgoing.send(Outgoing { frame, ticket: None }).await;
+    }
+
+    pub(super) async fn call(
+        &self,
+        call: ToolCall<'_>,
+        until: Instant,
+        cancelled: impl Future<Output = ()>,
+    ) -> Result<Answered, CallFailure> {
+        let meta = self.meta(call.meta).map(|meta| format!(r#","_meta":{meta}"#)).unwrap_or_default();
+        let params = format!(r#"{{"name":{},"arguments":{}{meta}}}"#, json!(call.tool), call.arguments);
+        let mut cancelled = std::pin::pin!(cancelled);
+        let mut flight = tokio::select! {
+            biased;
+            () = &mut cancelled => return Err(CallFailure::NotSent { cancelled: true }),
+            sent = timeout_at(until, self.send("tools/call", &params)) => match sent {
+                Ok(Ok(flight)) => flight,
+                Ok(Err(Ended)) => return Err(CallFailure::NotReady(NotReady::new("the server ended"))),
+                Err(_) => return Err(CallFailure::NotSent { cancelled: false }),
+            },
+        };
+        let arrived = tokio::select! {
+            arrived = timeout_at(until, flight.arrives()) => arrived.map_err(|_| CallFailure::TimedOut),
+            () = &mut cancelled => {
+                flight.cancel();
+                let soon = timeout_at(until.min(Instant::now() + AFTER_CANCEL), flight.arrives()).await;
+                soon.map_err(|_| CallFailure::Cancelled)
+            }
+        };
+        match arrived {
+            Ok(Ok(Arrived::Result(result))) => Ok(Answered::Result(result)),
+            Ok(Ok(Arrived::Error(raw))) => Ok(Answered::Error { code: handshake::code(&raw), raw }),
+            Ok(Ok(Arrived::Broken)) => Err(CallFailure::Broken),
+            Ok(Err(Ended)) if flight.never_reached() => Err(CallFailure::NotReady(NotReady::new("the server ended"))),
+            Ok(Err(Ended)) => Err(CallFailure::Died),
+            Err(failure) if flight.never_reached() => {
+                Err(CallFailure::NotSent { cancelled: failure == CallFailure::Cancelled })
+            }
+            Err(failure) => Err(failure),
+        }
+    }
+
+    async fn send(&self, method: &str, params: &str) -> Result<Flight<'_>, Ended> {
+        let id = format!("{}-{}", self.prefix, self.next.fetch_add(1, Ordering::Relaxed));
+        let answer = self.wire.waiting.wait_for(&id).ok_or(Ended)?;
+        let ticket = Arc::new(Ticket(AtomicU8::new(QUEUED)));
+        let flight = Flight { wire: &self.wire, ticket: Arc::clone(&ticket), id, answer, over: false };
+        let frame = message::request(&Id::Text(flight.id.clone()), method, params);
+        self.wire.outgoing.send(Outgoing { frame, ticket: Some(ticket) }).await.map_err(|_| Ended)?;
+        Ok(flight)
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}
+
+/// The connection has ended.
+#[derive(Debug)]
+struct Ended;
+
+/// A request that was sent or will be. Dropped before its answer came, it is given up, and the server told.
+struct Flight<'a> {
+    wire: &'a Wire,
+    ticket: Arc<Ticket>,
+    id: String,
+    answer: oneshot::Receiver<Arrived>,
+    over: bool,
+}
+
+impl Flight<'_> {
+    async fn arrives(&mut self) -> Result<Arrived, Ended> {
+        let arrived = (&mut self.answer).await;
+        self.over = true;
+        arrived.map_err(|_| Ended)
+    }
+
+    /// Tells the server that nobody wants the answer, if it was told of the request.
+    fn cancel(&self) {
+        if !self.ticket.abandon() {
+            let params = json!({ "requestId": self.id }).to_string();
+            let frame = message::notification("notifications/cancelled", &params);
+            // A server that does not read its pipe would not read this either.
+            let _ = self.wire.outgoing.try_send(Outgoing { frame, ticket: None });
+        }
+    }
+
+    /// Whether the server provably never had the request; from here on it won't.
+    fn never_reached(&self) -> bool {
+        self.ticket.abandon()
+    }
+}
+
+impl Drop for Flight<'_> {
+    fn drop(&mut self) {
+        if !self.over {
+            self.wire.waiting.forget(&self.id);
+            self.cancel();
+        }
+    }
+}
+
+impl Ticket {
+    /// Takes the request to write it.
+    fn take(&self) -> bool {
+        self.0.compare_exchange(QUEUED, WRITING, Ordering::SeqCst, Ordering::SeqCst).is_ok()
+    }
+
+    /// Gives the request up; false where it may have been written.
+    fn abandon(&self) -> bool {
+        match self.0.compare_exchange(QUEUED, ABANDONED, Ordering::SeqCst, Ordering::SeqCst) {
+            Ok(_) => true,
+            Err(now) => now != WRITING,
+        }
+    }
+
+    fn broke_off(&self) {
+        self.0.store(BROKEN_OFF, Ordering::SeqCst);
+    }
+}
+
+impl Waiting {
+    fn with<T>(&self, work: impl FnOnce(&mut Option<HashMap<String, oneshot::Sender<Arrived>>>) -> T) -> T {
+        work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn is_open(&self) -> bool {
+        self.with(|waiting| waiting.is_some())
+    }
+
+    fn wait_for(&self, id: &str) -> Option<oneshot::Receiver<Arrived>> {
+        self.with(|waiting| {
+            let (sender, receiver) = oneshot::channel();
+            waiting.as_mut()?.insert(id.to_owned(), sender);
+            Some(receiver)
+        })
+    }
+
+    fn forget(&self, id: &str) {
+        self.with(|waiting| waiting.as_mut().and_then(|waiting| waiting.remove(id)));
+    }
+
+    /// Gives an answer to whoever waits for it. INVARIANT (one answer, one caller): an id is known once, and as the text
+    /// that we sent.
+    fn deliver(&self, id: &Id, arrived: Arrived) -> bool {
+        let Id::Text(id) = id else { return false };
+        let waiter = self.with(|waiting| waiting.as_mut().and_then(|waiting| waiting.remove(id)));
+        waiter.is_some_and(|waiter| waiter.send(arrived).is_ok())
+    }
+
+    /// Ends all waiting.
+    fn end(&self) {
+        self.with(|waiting| *waiting = None);
+    }
+}
+
+impl Wire {
+    /// Reads the server's stdout until it ends, or says something without end.
+    async fn read(self, stdout: ChildStdout, stop: CancellationToken) {
+        let mut lines = Lines::new(BufReader::with_capacity(64 << 10, stdout), MOST_MESSAGE);
+        loop {
+            let line = tokio::select! {
+                line = lines.next() => line,
+                () = stop.cancelled() => return,
+            };
+            match line {
+                Ok(Some(Line::Whole(line))) => self.take(&line),
+                Ok(Some(Line::Cut(_))) => {
+                    return (self.say)("upstream: it is ended: a line on its stdout is over 16 MB");
+                }
+                Ok(None) | Err(_) => return,
+            }
+        }
+    }
+
+    fn take(&self, line: &[u8]) {
+        if line.iter().all(u8::is_ascii_whitespace) {
+            return;
+        }
+        let limits = Limits { size: MOST_MESSAGE, members: usize::MAX, ..Limits::default() };
+        match message::read(line, &limits) {
+            Ok(Message::Response { id, outcome }) => {
+                let arrived = match outcome {
+                    Ok(result) => Arrived::Result(result.to_vec()),
+                    Err(error) => Arrived::Error(error.to_vec()),
+                };
+                if !self.waiting.deliver(&id, arrived) {
+                    self.counts.stray();
+                }
+            }
+            Ok(Message::Request { id, method, .. }) => self.asked(&id, &method),
+            Ok(Message::Notification { method, .. }) => {
+                if method == "notifications/tools/list_changed" {
+                    self.changed.store(true, Ordering::SeqCst);
+                }
+            }
+            Err(broken) => {
+                let known = broken.id.is_some_and(|id| self.waiting.deliver(&id, Arrived::Broken));
+                if !known && self.counts.noise() {
+                    let shown = one_line(&String::from_utf8_lossy(line), SHOWN_LINE);
+                    (self.say)(&format!("upstream: skipped a line on its stdout that is no message: {shown}"));
+                }
+            }
+        }
+    }
+
+    /// Answers a request of the server. INVARIANT (nothing was offered): it may ask whether we are there, and nothing else.
+    fn asked(&self, id: &Id, method: &str) {
+        let frame = if method == "ping" {
+            message::response(id, "{}")
+        } else {
+            self.counts.refused();
+            message::error(Some(id), METHOD_NOT_FOUND, "this client offers nothing to a server", None)
+        };
+        // A server that asks without reading the answers gets none.
+        let _ = self.outgoing.try_send(Outgoing { frame, ticket: None });
+    }
+}
+
+/// Writes frames one after the other, each with its line end.
+async fn write(mut stdin: ChildStdin, mut queue: mpsc::Receiver<Outgoing>, stop: CancellationToken) {
+    loop {
+        let next = tokio::select! {
+            next = queue.recv() => next,
+            () = stop.cancelled() => return,
+        };
+        let Some(Outgoing { mut frame, ticket }) = next else { return };
+        if ticket.as_ref().is_some_and(|ticket| !ticket.take()) {
+            continue;
+        }
+        frame.push('\n');
+        let written = tokio::select! {
+            written = stdin.write_all(frame.as_bytes()) => written.is_ok(),
+            () = stop.cancelled() => return,
+        };
+        if !written {
+            if let Some(ticket) = ticket {
+                ticket.broke_off();
+            }
+            return;
+        }
+    }
+}
+
+/// Reads stderr to its end, whatever comes: a full pipe would stop the server.
+async fn drain(stderr: ChildStderr, say: Say, counts: Arc<Counts>) {
+    let mut lines = Lines::new(BufReader::new(stderr), MOST_STDERR_LINE);
+    let (mut minute, mut told) = (Instant::now(), 0);
+    while let Ok(Some(line)) = lines.next().await {
+        if minute.elapsed() >= Duration::from_secs(60) {
+            (minute, told) = (Instant::now(), 0);
+        }
+        if told >= STDERR_A_MINUTE {
+            counts.untold();
+            continue;
+        }
+        told += 1;
+        let (Line::Whole(line) | Line::Cut(line)) = line;
+        say(&format!("upstream: {}", one_line(&String::from_utf8_lossy(&line), MOST_STDERR_LINE)));
+        if told == STDERR_A_MINUTE {
+            say("upstream: (more of its stderr is not shown for up to a minute)");
+        }
+    }
+}
+
+/// Waits for the end of a connection, whoever ends it, and sees it through.
+async fn keep(
+    mut process: Process,
+    [writer, mut reader]: [tokio::task::JoinHandle<()>; 2],
+    wire: Wire,
+    stop: CancellationToken,
+    ended: CancellationToken,
+) {
+    let _told = ended.drop_guard();
+    tokio::select! {
+        () = stop.cancelled() => {}
+        _ = &mut reader => {}
+        () = process.ended() => {
+            // Its last answers may still be in the pipe.
+            let _ = timeout(LAST_WORDS, &mut reader).await;
+        }
+    }
+    stop.cancel();
+    // The writer goes first: a frame that it could not finish is known not to have arrived.
+    let _ = timeout(LAST_WORDS, writer).await;
+    wire.waiting.end();
+    process.end().await;
+    sleep(Duration::ZERO).await;
+}
