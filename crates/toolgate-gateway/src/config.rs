@@ -85,9 +85,15 @@ pub fn load_with(dir: &Path, purpose: Purpose, adjust: impl FnOnce(Builder) -> B
     if let Some(Settings { identity: Identity::Tokens(tokens), .. }) = &settings {
         reader.findings.extend(tokens.faults());
     }
+    let databases = Databases::new(dir, databases);
     let mut builder = Gate::builder();
-    for tool in reader.tools(&sources, &Databases::new(dir, databases)) {
+    for tool in reader.tools(&sources, &databases) {
         builder = builder.tool(tool);
+    }
+    match purpose {
+        Purpose::Run | Purpose::Look => reader.databases(&databases),
+        // Tools of other databases serve on; each tool of one that cannot be opened tells so itself.
+        Purpose::Serve => {}
     }
     for Source { file, text, .. } in &policies {
         builder = builder.policy_file(file.to_string_lossy(), text);
