@@ -135,6 +135,11 @@ fn ready_with(dir: &Path, purpose: Purpose, adjust: impl FnOnce(Builder) -> Buil
     for tool in reader.tools(&sources, &means) {
         builder = builder.tool(tool);
     }
+    match purpose {
+        Purpose::Run | Purpose::Look | Purpose::Rehearse => reader.databases(&means.databases),
+        // Tools of other databases serve on; each tool of one that cannot be opened tells so itself.
+        Purpose::Serve => {}
+    }
     for Source { file, text, .. } in &policies {
         builder = builder.policy_file(file.to_string_lossy(), text);
     }

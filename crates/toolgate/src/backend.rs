@@ -32,6 +32,11 @@ pub trait Backend: Send + Sync + 'static {
     /// Looks something up for the gate itself. Only tools with `effect = "read"` are asked.
     fn look(&self, lookup: Lookup) -> Looking<'_>;
 
+    /// Every signal that its failures can have, where it knows them all: `[errors]` and `[retry]` then name no others.
+    fn signals(&self) -> Option<&[&str]> {
+        None
+    }
+
     /// What is wrong with the contract for this backend, told when the gate is built.
     fn check(&self, contract: &Contract) -> Vec<Problem> {
         let _ = contract;

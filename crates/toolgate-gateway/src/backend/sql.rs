@@ -130,6 +130,10 @@ impl Backend for Sql {
         })
     }
 
+    fn signals(&self) -> Option<&[&str]> {
+        Some(&trouble::SIGNALS)
+    }
+
     fn check(&self, contract: &Contract) -> Vec<Problem> {
         inspect::inspect(&self.plan, &contract.input().members())
     }

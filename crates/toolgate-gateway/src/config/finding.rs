@@ -56,17 +56,30 @@ impl Finding {
     }
 }
 
+/// How much of a line is shown, in characters.
+const WIDTH: usize = 100;
+
+impl Finding {
+    /// The part of the line around the column, and the column in it.
+    fn cut(&self, source: &str) -> (String, usize) {
+        let skipped = if self.column > WIDTH { self.column - WIDTH / 2 } else { 0 };
+        let mut rest = source.chars().skip(skipped).map(|c| if c.is_control() { ' ' } else { c });
+        let mut shown: String = if skipped > 0 { "…".to_owned() } else { String::new() };
+        shown.extend(rest.by_ref().take(WIDTH));
+        if rest.next().is_some() {
+            shown.push('…');
+        }
+        (shown, self.column - skipped + usize::from(skipped > 0))
+    }
+}
+
 impl fmt::Display for Finding {
     /// `path:line:column: message`, the line with a caret, and the hint.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}:{}: {}", self.file.display(), self.line, self.column, self.message)?;
         if let Some(source) = self.source.as_deref().filter(|source| !source.trim().is_empty()) {
-            const WIDTH: usize = 100;
-            // Of a long line the part around the place.
-            let skipped = if self.column <= WIDTH { 0 } else { self.column - WIDTH / 2 };
-            let part = source.chars().skip(skipped).take(WIDTH);
-            let shown: String = part.map(|c| if c.is_control() { ' ' } else { c }).collect();
-            write!(f, "\n  | {shown}\n  | {:>column$}", "^", column = self.column - skipped)?;
+            let (shown, at) = self.cut(source);
+            write!(f, "\n  | {shown}\n  | {:>at$}", "^")?;
         }
         if let Some(hint) = &self.hint {
             write!(f, "\n  hint: {hint}")?;
@@ -78,4 +91,42 @@ impl fmt::Display for Finding {
 /// A path as people see it: one that is not UTF-8 has no other form in JSON.
 fn as_shown<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(&path.display())
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic")]
+mod tests {
+    use super::*;
+
+    /// The character that the caret stands under.
+    fn pointed_at(finding: &Finding) -> (String, char) {
+        let told = finding.to_string();
+        let lines: Vec<&str> = told.lines().collect();
+        let column = lines[2].chars().count() - 1;
+        (lines[1].to_owned(), lines[1].chars().nth(column).unwrap())
+    }
+
+    #[test]
+    fn the_caret_stands_under_the_place_in_lines_of_any_length() {
+        let text = format!("{}✗{}", "é".repeat(5000), "ü".repeat(5000));
+        for (from, to) in [(0, 5001), (4950, 5100), (5000, 10_001), (4000, 5001), (4901, 5001), (4900, 5001)] {
+            let line: String = text.chars().skip(from).take(to - from).collect();
+            let offset = line.find('✗').unwrap();
+            let (shown, at) = pointed_at(&Finding::at_offset("x.toml".as_ref(), &line, offset, "wrong"));
+            assert_eq!(at, '✗', "{from}..{to}: {shown}");
+            assert!(shown.chars().count() <= WIDTH + 6, "{shown}");
+            assert_eq!(shown.starts_with("  | …"), 5000 - from >= WIDTH, "{from}");
+        }
+    }
+
+    #[test]
+    fn what_was_cut_away_is_marked() {
+        let line = "a".repeat(300);
+        let (shown, _) = pointed_at(&Finding::at("x.toml".as_ref(), &line, 1, 1, "wrong"));
+        assert_eq!(shown, format!("  | {}…", "a".repeat(WIDTH)));
+        let (shown, _) = pointed_at(&Finding::at("x.toml".as_ref(), &line, 1, 200, "wrong"));
+        assert_eq!(shown, format!("  | …{}…", "a".repeat(WIDTH)));
+        let end = Finding::at("x.toml".as_ref(), &line, 1, 301, "too early").to_string();
+        assert!(end.lines().nth(2).unwrap().ends_with('^'));
+    }
 }

@@ -27,7 +27,7 @@ impl Located {
             .iter()
             .map(|error| SyntaxFault {
                 offset: error.span().map_or(0, |span| span.start),
-                message: format!("not TOML: {}", error.message()),
+                message: format!("not TOML: {}", in_our_words(error.message())),
             })
             .collect();
         let mut reader = Reader { places: HashMap::new(), faults: Vec::new() };
@@ -49,6 +49,38 @@ impl Located {
             }
         }
     }
+}
+
+/// What is wrong with a syntax, for whoever wrote it, by what the parser calls it.
+fn in_our_words(said: &str) -> &'static str {
+    const WORDS: [(&str, &str); 21] = [
+        ("duplicate key", "this name stands here twice"),
+        ("cannot extend", "this name has a value already, so nothing can stand below it"),
+        ("unclosed array table", "the heading of this table does not end; write [[name]]"),
+        ("unclosed table", "the heading of this table does not end; write [name]"),
+        ("missing table open", "the heading of this table does not begin; write [name]"),
+        ("unclosed array", "this list does not end; close it with ]"),
+        ("unclosed inline table", "this table does not end; close it with }"),
+        ("array", "this list is wrong; write [a, b]"),
+        ("between key-value pairs", "this table is wrong; write { a = 1, b = 2 }"),
+        ("inline table", "this table is wrong; write { a = 1, b = 2 }"),
+        ("must be quoted", "a value is missing, or a text that stands in no quotes"),
+        (
+            "string",
+            "this text is wrong; it stands between two quotes of one kind, on one line unless there are three of each",
+        ),
+        ("escaped", "there is no such escape; write \\\\ for a backslash, or take single quotes"),
+        ("unicode value", "there is no such escape; write \\u and four hexadecimal digits"),
+        ("key with no value", "a key needs a value; write key = value"),
+        ("missing value", "a key needs a value; write key = value"),
+        ("unquoted key", "this is no name of a key; write it in quotes"),
+        ("comment", "a character that cannot be seen has no place in a comment"),
+        ("recurs", "this is nested too deeply"),
+        ("date-time", "this is neither a number nor a date; a text stands in quotes"),
+        ("number", "this is no number"),
+    ];
+    let found = WORDS.iter().find(|(word, _)| said.contains(word));
+    found.map_or("this is no `key = value` and no `[table]`", |(_, ours)| ours)
 }
 
 struct Reader {
@@ -123,6 +155,38 @@ mod tests {
         assert_eq!(located.table.keys().collect::<Vec<_>>(), ["b", "a"]);
         assert_eq!(located.offset("/a/c/d"), text.find('d').unwrap());
         assert_eq!(located.offset("/a/c/missing"), text.find("c]").unwrap());
+    }
+
+    #[test]
+    fn a_fault_of_the_syntax_is_told_in_our_words() {
+        let mut wrong = Vec::new();
+        for (text, told) in [
+            ("a = 1\na = 2", "this name stands here twice"),
+            ("[a]\n[a]", "this name stands here twice"),
+            ("a = 1\na.b = 2", "this name has a value already, so nothing can stand below it"),
+            ("[[a", "the heading of this table does not end; write [[name]]"),
+            ("[a", "the heading of this table does not end; write [name]"),
+            ("a = [1, 2", "this list does not end; close it with ]"),
+            ("a = [1,, 2]", "this list is wrong; write [a, b]"),
+            ("a = { b = 1", "this table does not end; close it with }"),
+            ("a = { b 1 }", "this table is wrong; write { a = 1, b = 2 }"),
+            ("a = read", "a value is missing, or a text that stands in no quotes"),
+            (
+                "a = \"x",
+                "this text is wrong; it stands between two quotes of one kind, on one line unless there are three of each",
+            ),
+            ("a = \"\\d\"", "there is no such escape; write \\\\ for a backslash, or take single quotes"),
+            ("a", "a key needs a value; write key = value"),
+            ("a =", "a value is missing, or a text that stands in no quotes"),
+            ("a = 1 b = 2", "this is no `key = value` and no `[table]`"),
+        ] {
+            let faults = Located::parse(text).unwrap_err();
+            let messages: Vec<&str> = faults.iter().map(|fault| fault.message.as_str()).collect();
+            if !messages.contains(&format!("not TOML: {told}").as_str()) {
+                wrong.push(format!("{text}: {messages:?}"));
+            }
+        }
+        assert!(wrong.is_empty(), "{wrong:#?}");
     }
 
     #[test]

@@ -15,7 +15,7 @@ use super::located::Located;
 use super::settings::Settings;
 use super::{Finding, LOCK, LoadError, SETTINGS, SetAside};
 use crate::backend::mcp::pins::{self, Lock};
-use crate::backend::{self, Means};
+use crate::backend::{self, Databases, Means};
 
 /// A file of the folder, with its text and its places.
 pub(super) struct Source {
@@ -159,6 +159,23 @@ impl<'a> Reader<'a> {
             });
         }
         tools
+    }
+
+    /// Databases that cannot be opened, each told once, where it is declared.
+    pub(super) fn databases(&mut self, databases: &Databases) {
+        let faults = databases.faults();
+        if faults.is_empty() {
+            return;
+        }
+        // It was read a moment ago, and what is wrong with it is told.
+        let before = self.findings.len();
+        let source = self.read_toml(Path::new(SETTINGS));
+        self.findings.truncate(before);
+        for (name, key, message) in faults {
+            let at = format!("/databases/{}/{key}", name.replace('~', "~0").replace('/', "~1"));
+            let problem = Problem { at, code: "open".into(), message, hint: None };
+            self.findings.extend(source.as_ref().map(|source| located_problem(source, problem)));
+        }
     }
 
     /// Puts the schema of `{ file = "NAME.json" }` in its place. Returns whether it could be read.

@@ -46,6 +46,7 @@ impl Registry {
         for Tool { name, keys, backend, problems } in tools {
             let mut problems = Problems(problems);
             let says_output = keys.contains_key("output");
+            let says_on = keys.get("retry").is_some_and(|retry| retry.get("on").is_some());
             let (contract, wrong) = Contract::read(&name, &keys.into());
             problems.0.extend(wrong);
             match contract {
@@ -54,6 +55,9 @@ impl Registry {
                         broken.insert(name.clone());
                     }
                     problems.0.extend(backend.check(&contract));
+                    if let Some(signals) = backend.signals() {
+                        check_signals(&contract, says_on, signals, &mut problems);
+                    }
                     let known = Arc::new(Registered { contract, backend });
                     if registered.insert(name.clone(), known).is_some() {
                         problems.note("/name", "unique", "two tools have this name");
@@ -208,6 +212,23 @@ impl Registry {
                 );
             }
         }
+    }
+}
+
+/// What a contract says of failures speaks of failures that there are; `says_on` tells whether it says what is retried.
+fn check_signals(contract: &Contract, says_on: bool, signals: &[&str], problems: &mut Problems) {
+    let mut check = |at: String, signal: &str| {
+        if !signals.contains(&signal) {
+            let known = || format!("known: {}", signals.join(", "));
+            let hint = nearest(signal, signals.iter().copied()).unwrap_or_else(known);
+            problems.hinted(at, "signal", "no failure of this backend is called that", Some(hint));
+        }
+    };
+    for signal in contract.errors.keys() {
+        check(format!("/errors/{}", signal.replace('~', "~0").replace('/', "~1")), signal);
+    }
+    for (index, signal) in contract.retry.on.iter().enumerate().filter(|_| says_on) {
+        check(format!("/retry/on/{index}"), signal);
     }
 }
 

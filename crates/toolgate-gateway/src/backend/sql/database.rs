@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, OpenFlags};
 
@@ -35,6 +36,10 @@ pub(super) struct Database {
     /// INVARIANT (made once): set where the file was seen; one that is gone since is never made anew, for an empty
     /// balance would look like a full one.
     seen: AtomicBool,
+    /// Whether a contract names it.
+    named: AtomicBool,
+    /// Whether it was told already, at the place where it is declared, that it cannot be opened.
+    told: AtomicBool,
     readers: Mutex<Vec<Connection>>,
     writers: Mutex<Vec<Connection>>,
 }
@@ -47,6 +52,8 @@ pub(super) enum Mode {
     Write,
 }
 
+/// How long a database may keep a start waiting.
+pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 /// Idle connections that are kept for each mode.
 const IDLE: usize = 4;
 /// Steps of SQLite's machine between two looks at the watch: far less than a millisecond.
@@ -73,7 +80,29 @@ impl Databases {
     }
 
     pub(super) fn get(&self, name: &str) -> Option<Arc<Database>> {
-        self.0.get(name).cloned()
+        let database = self.0.get(name).cloned()?;
+        database.named.store(true, Ordering::Relaxed);
+        Some(database)
+    }
+
+    /// The databases that contracts name and that cannot be opened, each with the key of its declaration that is at
+    /// fault and why. The tools that use them do not tell it again.
+    pub(crate) fn faults(&self) -> Vec<(String, &'static str, String)> {
+        let named = self.0.iter().filter(|(_, database)| database.named.load(Ordering::Relaxed));
+        let faulty = named.filter_map(|(name, database)| {
+            let watch = Watch::new(Instant::now() + PATIENCE, || false);
+            let look = |connection: &mut Connection| {
+                let count = connection.query_row("select count(*) from sqlite_schema", [], |_| Ok(()));
+                count.map_err(|error| Trouble::of(&error))
+            };
+            let Err(Trouble::Unopenable(why)) = watch.patiently(|| database.rehearse(&watch, look)) else {
+                return None;
+            };
+            database.told.store(true, Ordering::Relaxed);
+            let key = if database.seed.is_some() && !database.path.exists() { "seed" } else { "path" };
+            Some((name.clone(), key, why))
+        });
+        faulty.collect()
     }
 
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
@@ -83,14 +112,13 @@ impl Databases {
 
 impl Database {
     pub(super) fn new(path: PathBuf, seed: Option<PathBuf>, rehearsed: bool) -> Self {
-        Self {
-            path,
-            seed,
-            rehearsed,
-            seen: AtomicBool::new(false),
-            readers: Mutex::default(),
-            writers: Mutex::default(),
-        }
+        let [seen, named, told] = [(); 3].map(|()| AtomicBool::new(false));
+        Self { path, seed, rehearsed, seen, named, told, readers: Mutex::default(), writers: Mutex::default() }
+    }
+
+    /// Whether it was told already that it cannot be opened.
+    pub(super) fn is_told(&self) -> bool {
+        self.told.load(Ordering::Relaxed)
     }
 
     /// Works with a connection that shows how the database is or, where it is not there yet, how its seed would make it.

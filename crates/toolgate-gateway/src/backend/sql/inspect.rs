@@ -1,7 +1,7 @@
 //! What is wrong with a statement, told before anything runs.
 
 use std::collections::BTreeSet;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use rusqlite::Connection;
 use toolgate::contract::Access;
@@ -9,15 +9,16 @@ use toolgate::fields::nearest;
 use toolgate::schema::Problem;
 
 use super::Plan;
-use super::trouble::{Trouble, words};
+use super::database::PATIENCE;
+use super::trouble::{Trouble, in_our_words};
 use super::values::{Parameter, RESERVED};
 use super::watch::Watch;
 
-/// How long a database may keep a start waiting.
-const PATIENCE: Duration = Duration::from_secs(5);
-
 /// Everything that is wrong with the statement of a plan whose tool takes `members`.
 pub(super) fn inspect(plan: &Plan, members: &[String]) -> Vec<Problem> {
+    if plan.database.is_told() {
+        return Vec::new();
+    }
     let watch = Watch::new(Instant::now() + PATIENCE, || false);
     // A write is not run here, so a connection that cannot write is enough.
     let inspected =
@@ -65,7 +66,7 @@ fn not_compiled(error: &rusqlite::Error) -> Problem {
             Trouble::Unopenable(why) => {
                 return fault("database", "open", format!("cannot open the database: {why}"), None);
             }
-            _ => format!("SQLite does not take the statement: {}", words(error)),
+            _ => format!("the statement is wrong: {}", in_our_words(error)),
         },
     };
     fault("statement", "statement", message, None)

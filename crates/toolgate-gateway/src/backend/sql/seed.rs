@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OpenFlags};
 
-use super::trouble::words;
+use super::trouble::{in_our_words, words};
 
 /// A database in the making; what is left of it goes when it is dropped.
 struct Draft(PathBuf);
@@ -21,7 +21,7 @@ pub(super) fn create(path: &Path, seed: &Path) -> Result<(), String> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     fs::create_dir_all(folder).map_err(|error| format!("cannot make its folder: {}", error.kind()))?;
     let draft = Draft::beside(path)?;
-    draft.fill(&sql).map_err(|error| format!("the seed is wrong: {}", words(&error)))?;
+    draft.fill(&sql).map_err(|error| format!("the seed is wrong: {}", in_our_words(&error)))?;
     let published = File::open(&draft.0).and_then(|file| file.sync_all()).and_then(|()| {
         // A link, because a rename would replace what another process has made and perhaps written to already.
         match fs::hard_link(&draft.0, path) {
@@ -38,7 +38,7 @@ pub(super) fn create(path: &Path, seed: &Path) -> Result<(), String> {
 /// The database that the seed would make, in memory.
 pub(super) fn rehearse(seed: &Path) -> Result<Connection, String> {
     let connection = Connection::open_in_memory().map_err(|error| words(&error))?;
-    connection.execute_batch(&read(seed)?).map_err(|error| format!("the seed is wrong: {}", words(&error)))?;
+    connection.execute_batch(&read(seed)?).map_err(|error| format!("the seed is wrong: {}", in_our_words(&error)))?;
     Ok(connection)
 }
 

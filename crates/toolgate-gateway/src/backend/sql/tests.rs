@@ -438,8 +438,27 @@ fn a_statement_that_cannot_run_is_told_before_it_does() {
         (Access::Read, "", "there is no statement ()"),
         (Access::Read, " -- nothing", "there is no statement ()"),
         (Access::Read, "select 1 as a; select 2 as b", "there is more than one statement ()"),
-        (Access::Read, "select total from orders", "SQLite does not take the statement: no such column: total ()"),
-        (Access::Read, "selec 1", "SQLite does not take the statement: near \"selec\": syntax error ()"),
+        (Access::Read, "select total from orders", "the statement is wrong: there is no column `total` ()"),
+        (Access::Read, "selec 1", "the statement is wrong: it is no SQL from `selec` on ()"),
+        (Access::Read, "select id from order_s", "the statement is wrong: there is no table `order_s` ()"),
+        (Access::Read, "select nofun(id) as a from orders", "the statement is wrong: there is no function `nofun` ()"),
+        (Access::Read, "select id from orders where", "the statement is wrong: it ends too early ()"),
+        (Access::Read, "select id from orders where id = $", "the statement is wrong: it is no SQL from `$` on ()"),
+        (
+            Access::Read,
+            "select order_id as a from payments, payments as b",
+            "the statement is wrong: `order_id` is a column of more than one table; name the table before it ()",
+        ),
+        (
+            Access::Write,
+            "insert into payments (cent) values (1) returning 1 as a",
+            "the statement is wrong: the table `payments` has no column `cent` ()",
+        ),
+        (
+            Access::Read,
+            "select substr() as a",
+            "the statement is wrong: SQLite does not take it; the command `sqlite3` on the same text tells more ()",
+        ),
         (Access::Read, "select id, tenant as id from orders", "two columns are called `id` (name it with `as`)"),
         (Access::Read, "select :order_ids as a", "`:order_ids` names no argument (did you mean order_id?)"),
         (
@@ -467,4 +486,24 @@ fn a_statement_that_cannot_run_is_told_before_it_does() {
     ] {
         assert_eq!(shop.faults(access, statement), [format!("/backend/statement: {told}")], "{statement}");
     }
+}
+
+#[test]
+fn every_failure_has_a_signal_that_contracts_may_name() {
+    let text = || "x".to_owned();
+    let all = [
+        Trouble::TimedOut,
+        Trouble::Cancelled,
+        Trouble::Busy,
+        Trouble::Unopenable(text()),
+        Trouble::NoRow,
+        Trouble::ManyRows,
+        Trouble::TooLarge(text()),
+        Trouble::Constraint(text()),
+        Trouble::Value(text()),
+        Trouble::Statement(text()),
+        Trouble::Commit(text()),
+        Trouble::Lost,
+    ];
+    assert_eq!(all.map(|trouble| trouble.into_failure().signal), trouble::SIGNALS);
 }

@@ -35,6 +35,22 @@ pub(super) enum Trouble {
     Lost,
 }
 
+/// What `[errors]` and `[retry]` call them.
+pub(super) const SIGNALS: [&str; 12] = [
+    "timeout",
+    "cancelled",
+    "503",
+    "connect",
+    "no_row",
+    "many_rows",
+    "too_large",
+    "constraint",
+    "value",
+    "statement",
+    "commit",
+    "panic",
+];
+
 impl Trouble {
     /// What an error of SQLite means. An interruption is the deadline unless the watch knows better.
     pub(super) fn of(error: &rusqlite::Error) -> Self {
@@ -90,6 +106,38 @@ fn code(error: &rusqlite::Error) -> Option<ErrorCode> {
     match error {
         rusqlite::Error::SqliteFailure(error, _) | rusqlite::Error::SqlInputError { error, .. } => Some(error.code),
         _ => None,
+    }
+}
+
+/// What is wrong with a text of SQL, for whoever wrote it. The names in it are the author's own.
+pub(super) fn in_our_words(error: &rusqlite::Error) -> String {
+    let said = words(error);
+    let after = |start: &str| said.strip_prefix(start).map(str::trim);
+    let quoted = |start: &str, end: &str| {
+        said.strip_prefix(start)?.strip_suffix(end).map(|name| name.trim().trim_matches('"').to_owned())
+    };
+    if let Some(name) = after("no such column:") {
+        format!("there is no column `{name}`")
+    } else if let Some(name) = after("no such table:") {
+        format!("there is no table `{name}`")
+    } else if let Some(name) = after("no such function:") {
+        format!("there is no function `{name}`")
+    } else if let Some(name) = after("ambiguous column name:") {
+        format!("`{name}` is a column of more than one table; name the table before it")
+    } else if let Some((table, column)) = after("table").and_then(|rest| rest.split_once(" has no column named ")) {
+        format!("the table `{}` has no column `{}`", table.trim(), column.trim())
+    } else if let Some(name) = quoted("near ", ": syntax error") {
+        format!("it is no SQL from `{name}` on")
+    } else if let Some(name) = quoted("unrecognized token:", "") {
+        format!("it is no SQL from `{name}` on")
+    } else if said == "incomplete input" {
+        "it ends too early".to_owned()
+    } else if let Some(name) = quoted("table ", " already exists") {
+        format!("the table `{name}` is made twice")
+    } else if matches!(code(error), Some(ErrorCode::ConstraintViolation)) {
+        "a row breaks a constraint of its table".to_owned()
+    } else {
+        "SQLite does not take it; the command `sqlite3` on the same text tells more".to_owned()
     }
 }
 

@@ -199,3 +199,55 @@ fn somebody_whom_the_folder_does_not_list_is_a_mistake_of_the_command_line() {
     let rows: Value = folder.rows("select count(*) from refunds");
     assert_eq!(rows, json!([[0]]));
 }
+
+#[test]
+fn a_database_that_cannot_be_opened_is_told_once_where_it_is_declared() {
+    let told = |folder: &Folder| -> Vec<String> {
+        let run = Run::of(&mut toolgate(&["check", folder.path().to_str().unwrap(), "--json"]), "");
+        assert_eq!(run.exit, Some(2), "{run:?}");
+        assert_nothing_of_the_inside(&run);
+        let findings = run.json()["findings"].as_array().unwrap().clone();
+        let text = |finding: &Value| {
+            let message = finding["message"].as_str().unwrap();
+            format!(
+                "{}:{}: {}",
+                finding["file"].as_str().unwrap(),
+                finding["line"],
+                message.split(':').next_back().unwrap()
+            )
+        };
+        findings.iter().map(text).collect()
+    };
+    let folder = Folder::shop();
+    let (path, seed) = (line_of(&folder, "toolgate.toml", "path ="), line_of(&folder, "toolgate.toml", "seed ="));
+    folder.edit("shop.sql", "create table orders", "create tabel orders");
+    assert_eq!(told(&folder), [format!("toolgate.toml:{seed}:  it is no SQL from `tabel` on")]);
+    std::fs::remove_file(folder.join("shop.sql")).unwrap();
+    assert_eq!(told(&folder), [format!("toolgate.toml:{seed}:  there is no seed file")]);
+    std::fs::create_dir_all(folder.join("state")).unwrap();
+    folder.write("state/shop.db", &"this is no database ".repeat(100));
+    assert_eq!(told(&folder).len(), 1);
+    assert!(told(&folder)[0].starts_with(&format!("toolgate.toml:{path}:")), "{:?}", told(&folder));
+}
+
+#[test]
+fn errors_and_retries_name_failures_that_the_backend_has() {
+    let folder = Folder::shop();
+    folder.edit("tools/find_refund.toml", "no_row = {", "no_rows = {");
+    folder.edit(
+        "tools/find_refund.toml",
+        "[backend]",
+        "404 = { code = \"gone\", message = \"Gone.\" }\n\n[retry]\non = [\"503\", \"429\"]\n\n[backend]",
+    );
+    let run = Run::of(&mut toolgate(&["check", folder.path().to_str().unwrap()]), "");
+    assert_eq!(run.exit, Some(2));
+    let place = |text: &str| format!("tools/find_refund.toml:{}:", line_of(&folder, "tools/find_refund.toml", text));
+    for (at, told) in [
+        (place("no_rows ="), "errors.no_rows: no failure of this backend is called that"),
+        (place("404 ="), "errors.404: no failure of this backend is called that"),
+        (place("on = ["), "retry.on.1: no failure of this backend is called that"),
+    ] {
+        assert!(run.stdout.lines().any(|line| line.starts_with(&at) && line.ends_with(told)), "{told}: {}", run.stdout);
+    }
+    assert!(run.stdout.contains("did you mean no_row?") && run.stderr.contains("3 faults"), "{run:?}");
+}

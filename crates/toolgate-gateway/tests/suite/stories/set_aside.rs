@@ -35,7 +35,7 @@ fn findings(error: LoadError) -> Vec<Finding> {
 }
 
 fn refused(folder: &Folder) -> Vec<Finding> {
-    findings(config::load(folder.path(), Purpose::Serve).err().expect("no gate"))
+    findings(config::load(folder.path(), Purpose::Serve).expect_err("no gate"))
 }
 
 fn listed(findings: &[Finding]) -> String {
@@ -87,9 +87,9 @@ fn one_bad_tool_is_named_and_the_others_serve() {
 #[test]
 fn who_is_strict_and_who_runs_one_command_gets_no_gate() {
     let folder = faulty(&[("read_document", BAD_SCHEMA), ("get_order", BAD_SYNTAX)]);
-    let told = findings(config::load(folder.path(), Purpose::Run).err().expect("no gate"));
+    let told = findings(config::load(folder.path(), Purpose::Run).expect_err("no gate"));
     for purpose in [Purpose::Run, Purpose::Look] {
-        assert_eq!(findings(config::load(folder.path(), purpose).err().expect("no gate")), told);
+        assert_eq!(findings(config::load(folder.path(), purpose).expect_err("no gate")), told);
     }
     for tool in ["read_document", "get_order"] {
         assert!(listed(&told).contains(&format!("tools/{tool}.toml:")), "{}", listed(&told));
@@ -256,4 +256,19 @@ fn nobody_is_sent_to_a_tool_that_is_set_aside() {
     let reply = call(&served(&folder), "find_refund", &json!({"key": "k"}));
     assert_eq!(code(&reply), "tool_failed");
     assert!(!serde_json::to_string(&reply).unwrap().contains("read_document"), "{reply:?}");
+}
+
+#[test]
+fn the_tools_of_a_database_that_cannot_be_opened_go_and_those_of_another_stay() {
+    let folder = faulty(&[("read_document", ("database = \"shop\"", "database = \"archive\""))]);
+    folder.edit(
+        "toolgate.toml",
+        "[identity]",
+        "[databases.archive]\npath = \"state/archive.db\"\nseed = \"archive.sql\"\n\n[identity]",
+    );
+    let loaded = served(&folder);
+    let aside = aside(&loaded);
+    assert_eq!(names(&aside), ["read_document"]);
+    assert!(aside[0].1.contains("there is no seed file"), "{aside:?}");
+    assert!(call(&loaded, "create_refund", &refund("ord_4821", 100)).is_ok());
 }
