@@ -1,4 +1,5 @@
-//! The official clients of the Model Context Protocol, in every mode that they have, against `toolgate mcp`.
+//! The official clients of the Model Context Protocol, in every mode that they have, against `toolgate mcp` and
+//! `toolgate serve`.
 //!
 //! They are found in `$TOOLGATE_PEERS`, else in `target/peers`, where `tests/peers/install` puts them. Where there are
 //! none these tests fail, unless `TOOLGATE_WITHOUT_PEERS=1` says that this is meant.
@@ -11,9 +12,9 @@
     reason = "a test may panic, look around, start processes, and read JSON of its own"
 )]
 
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -73,6 +74,34 @@ fn node(peers: &Path, name: &str) -> Command {
 /// Shows a shop to a client: a read, a call with two problems, a refund, the same refund again, one that waits for a
 /// person, one of another tenant, and a tool that is not there.
 fn is_served(client: &mut Command, agreed: &str) {
+    let shop = shop();
+    let toolgate = ["mcp", shop.path().to_str().unwrap(), "--as", "alice@acme"];
+    is_answered(client.arg(env!("CARGO_BIN_EXE_toolgate")).args(toolgate), agreed);
+}
+
+/// As [`is_served`], over HTTP.
+fn is_served_over_http(client: &mut Command, agreed: &str) {
+    let shop = shop();
+    let mut toolgate = Command::new(env!("CARGO_BIN_EXE_toolgate"));
+    toolgate.args(["serve", shop.path().to_str().unwrap(), "--as", "alice@acme", "--port", "0"]);
+    let mut serving = Serving(toolgate.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap());
+    let mut line = String::new();
+    BufReader::new(serving.0.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let url = line.trim_end().strip_prefix("listening on ").unwrap_or_else(|| panic!("it does not listen: {line}"));
+    is_answered(client.arg(format!("{url}/mcp")), agreed);
+}
+
+/// A server, until it is dropped.
+struct Serving(Child);
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn is_answered(client: &mut Command, agreed: &str) {
     let refund = |order: &str, amount: i64| json!({"order_id": order, "amount_cents": amount, "currency": "USD", "reason": "damaged"});
     let calls = json!([
         {"tool": "get_order", "arguments": {"order_id": "ord_4821"}},
@@ -84,12 +113,7 @@ fn is_served(client: &mut Command, agreed: &str) {
         {"tool": "delete_order", "arguments": {}},
     ]);
     let read = json!({"tool": "get_order", "arguments": {"order_id": "ord_4821"}});
-    let shop = shop();
-    let toolgate = ["mcp", shop.path().to_str().unwrap(), "--as", "alice@acme"];
-    let found = shown(
-        client.arg(env!("CARGO_BIN_EXE_toolgate")).args(toolgate),
-        &json!({"calls": calls, "together": vec![read; 10]}),
-    );
+    let found = shown(client, &json!({"calls": calls, "together": vec![read; 10]}));
     assert_eq!(found["agreed"], agreed);
     assert_eq!(
         found["tools"],
@@ -180,4 +204,21 @@ fn typescript_2_begins_with_a_handshake() {
 fn typescript_2_is_told_its_revision() {
     let Some(peers) = peers() else { return };
     is_served(node(&peers, "client_v2.mjs").arg("2026-07-28"), "2026-07-28");
+}
+
+#[test]
+fn python_is_served_over_http_in_all_its_modes() {
+    let Some(peers) = peers() else { return };
+    is_served_over_http(&mut python(&peers, "auto"), "2026-07-28");
+    is_served_over_http(&mut python(&peers, "legacy"), "2025-11-25");
+    is_served_over_http(&mut python(&peers, "2026-07-28"), "2026-07-28");
+}
+
+#[test]
+fn typescript_is_served_over_http_in_both_versions_and_all_their_modes() {
+    let Some(peers) = peers() else { return };
+    is_served_over_http(&mut node(&peers, "client_v1.mjs"), "2025-11-25");
+    is_served_over_http(node(&peers, "client_v2.mjs").arg("auto"), "2026-07-28");
+    is_served_over_http(node(&peers, "client_v2.mjs").arg("legacy"), "2025-11-25");
+    is_served_over_http(node(&peers, "client_v2.mjs").arg("2026-07-28"), "2026-07-28");
 }

@@ -176,6 +176,7 @@ pub(super) fn json_response(value: &impl Serialize) -> axum::response::Response 
 impl Answering {
     pub(super) fn new(door: Arc<Door>) -> Self {
         let routes = Router::new()
+            .route("/mcp", post(mcp::answer))
             .route("/v1/calls", post(calls::answer))
             .route("/v1/tools", get(tools::list))
             .route("/v1/approvals", get(approvals::list))

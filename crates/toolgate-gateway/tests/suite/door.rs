@@ -3,6 +3,7 @@
 mod binary;
 mod http;
 mod in_process;
+mod mcp_http;
 mod mcp_stdio;
 
 use std::time::Duration;
@@ -14,6 +15,7 @@ use crate::scenario::{Call, Runs, Step};
 pub(crate) use binary::{Binary, Run, call, toolgate, verify};
 pub(crate) use http::Http;
 pub(crate) use in_process::{InProcess, manual_clock};
+pub(crate) use mcp_http::McpHttp;
 pub(crate) use mcp_stdio::{Client, Era, McpStdio, reply_of, tells};
 
 /// A way to a gate. What is not an answer of the gate is a failure of the test, and panics.

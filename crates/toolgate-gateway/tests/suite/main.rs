@@ -57,6 +57,21 @@ fn scenarios_over_mcp_on_stdio_whose_requests_stand_alone() {
     all_hold(|scenario| over_mcp(scenario, door::Era::Stateless));
 }
 
+#[test]
+fn scenarios_over_mcp_on_http_that_begins_with_a_handshake() {
+    all_hold(|scenario| over_mcp_on_http(scenario, door::Era::Handshake));
+}
+
+#[test]
+fn scenarios_over_mcp_on_http_whose_requests_stand_alone() {
+    all_hold(|scenario| over_mcp_on_http(scenario, door::Era::Stateless));
+}
+
+fn over_mcp_on_http(scenario: &Scenario, era: door::Era) -> Option<door::McpHttp> {
+    let told = in_reach_of_a_process(scenario) && door::tells(scenario);
+    told.then(|| door::McpHttp::new(scenario.gate, era))
+}
+
 fn over_mcp(scenario: &Scenario, era: door::Era) -> Option<door::McpStdio> {
     let told = in_reach_of_a_process(scenario) && door::tells(scenario);
     told.then(|| door::McpStdio::new(scenario.gate, era))

@@ -11,6 +11,7 @@ mod imported;
 mod interrupted;
 mod killed;
 mod mcp;
+mod mcp_http;
 mod race;
 mod set_aside;
 mod shell;

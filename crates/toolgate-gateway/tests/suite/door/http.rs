@@ -21,7 +21,7 @@ impl Http {
         Self { command: Binary::new(gate), serving: BTreeMap::new() }
     }
 
-    fn serving(&mut self, user: Option<&str>) -> &Serving {
+    pub(super) fn serving(&mut self, user: Option<&str>) -> &Serving {
         let folder = self.command.folder();
         self.serving.entry(user.map(str::to_owned)).or_insert_with(|| {
             let options: Vec<&str> = user.into_iter().flat_map(|user| ["--as", user]).collect();
@@ -35,7 +35,7 @@ impl Http {
     }
 
     /// What every stage learned, from the record. That of a read is written a moment after its reply.
-    fn trace(&self, reference: &str) -> Value {
+    pub(super) fn trace(&self, reference: &str) -> Value {
         let dir = self.command.folder().path().to_str().unwrap().to_owned();
         let begun = Instant::now();
         loop {
