@@ -8,6 +8,7 @@ mod exec;
 mod exit;
 mod explain;
 mod journal;
+mod mcp;
 mod output;
 mod signals;
 mod tools;
@@ -49,6 +50,8 @@ enum Command {
     Call(call::Call),
     /// List the tools that somebody may see
     Tools(tools::Tools),
+    /// Serve a gate to one MCP client on stdin and stdout
+    Mcp(mcp::Mcp),
     /// Check a gate folder: every fault at once
     Check(check::Check),
     /// Look at approvals and answer them
@@ -127,6 +130,7 @@ impl Cli {
                 Command::Exec(exec) => exec.run(output).await,
                 Command::Call(call) => call.run(output).await,
                 Command::Tools(tools) => tools.run(output),
+                Command::Mcp(mcp) => mcp.run(output).await,
                 Command::Check(check) => check.run(output),
                 Command::Approvals(approvals) => approvals.run(output).await,
                 Command::Audit(audit) => audit.run(output).await,

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use toolgate::contract::Contract;
 use toolgate::fault::Fault;
 use toolgate::fields::Problems;
-use toolgate::gate::{BuildError, Builder, PolicyFault};
+use toolgate::gate::{BuildError, Builder, PolicyFault, Prepared};
 use toolgate::json::{self, Limits};
 use toolgate::ledger::{Store, StoreError};
 use toolgate::schema::Problem;
@@ -42,6 +42,17 @@ impl Loaded {
         self.upstreams.close().await;
         finished
     }
+}
+
+/// A folder without faults. Nothing of its gate is opened yet.
+#[derive(Debug)]
+pub struct Ready {
+    /// The gate, to be opened.
+    pub gate: Prepared,
+    /// Where its people come from.
+    pub identity: Identity,
+    /// The servers that its tools are asked of.
+    pub(crate) upstreams: Upstreams,
 }
 
 /// Why a folder gives no gate.
@@ -86,6 +97,16 @@ pub fn load(dir: &Path, purpose: Purpose) -> Result<Loaded, LoadError> {
 
 /// Loads the gate of a folder, with what the folder cannot say, such as another clock, said to the builder.
 pub fn load_with(dir: &Path, purpose: Purpose, adjust: impl FnOnce(Builder) -> Builder) -> Result<Loaded, LoadError> {
+    let Ready { gate, identity, upstreams } = ready_with(dir, purpose, adjust)?;
+    Ok(Loaded { gate: gate.open()?, identity, upstreams })
+}
+
+/// Reads and checks a folder, and leaves it as it is: its gate is opened by whoever needs it.
+pub fn ready(dir: &Path) -> Result<Ready, LoadError> {
+    ready_with(dir, Purpose::Run, |builder| builder)
+}
+
+fn ready_with(dir: &Path, purpose: Purpose, adjust: impl FnOnce(Builder) -> Builder) -> Result<Ready, LoadError> {
     let mut reader = Reader { dir, findings: Vec::new(), unread: Vec::new() };
     let settings = reader.settings();
     let databases = settings.as_ref().map(|settings| settings.databases.clone()).unwrap_or_default();
@@ -109,13 +130,13 @@ pub fn load_with(dir: &Path, purpose: Purpose, adjust: impl FnOnce(Builder) -> B
                 .approvals_expire(settings.asked_for, settings.granted_for)
                 .open_store(store.opener(dir));
             let upstreams = means.upstreams;
-            adjust(builder).build().map(|gate| Some(Loaded { gate, identity: settings.identity, upstreams }))
+            adjust(builder).prepare().map(|gate| Some(Ready { gate, identity: settings.identity, upstreams }))
         }
         // There will be no gate, but what is wrong with the rest is told all the same.
         None => builder.check(&reader.unread).map(|()| None),
     };
     match built {
-        Ok(Some(loaded)) => Ok(loaded),
+        Ok(Some(ready)) => Ok(ready),
         Ok(None) => Err(reader.end()),
         Err(BuildError::Store(error)) => Err(LoadError::Store(error)),
         Err(BuildError::NoStore) => Err(LoadError::Findings(vec![Finding::of_file(SETTINGS, "no store")])),

@@ -33,7 +33,7 @@ use crate::trace::{Learned, Trace};
 use crate::wire::{Broken, Proposed};
 
 pub use crate::policy::PolicyFault;
-pub use builder::{BuildError, Builder};
+pub use builder::{BuildError, Builder, Prepared};
 use recorder::Recorder;
 use records::Heading;
 
@@ -227,8 +227,7 @@ impl Gate {
 
     /// The tools that this session may see, by name.
     pub fn tools(&self, session: &Session) -> Vec<&Contract> {
-        let contracts = self.line.registry.iter().map(|tool| &tool.contract);
-        contracts.filter(|contract| self.line.policies.visible(&contract.name, session)).collect()
+        visible(&self.line.registry, &self.line.policies, session)
     }
 
     /// The approvals of the session's tenant, newest first.
@@ -300,6 +299,12 @@ impl std::fmt::Debug for Gate {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Gate").finish_non_exhaustive()
     }
+}
+
+/// The tools that a session could be permitted, by name.
+fn visible<'a>(registry: &'a Registry, policies: &Policies, session: &Session) -> Vec<&'a Contract> {
+    let contracts = registry.iter().map(|tool| &tool.contract);
+    contracts.filter(|contract| policies.visible(&contract.name, session)).collect()
 }
 
 /// The refusal of a call that waits for a person.

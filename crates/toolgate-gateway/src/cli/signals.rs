@@ -2,6 +2,8 @@
 
 use tokio::signal::unix::{SignalKind, signal};
 
+use tokio_util::sync::CancellationToken;
+
 use super::Output;
 
 /// What a shell shows for a command that an interrupt stopped.
@@ -9,11 +11,18 @@ const INTERRUPTED: i32 = 130;
 
 /// Waits for interrupts beside the work, until the process ends.
 pub(super) fn drain_on_interrupt() {
+    stop_on_interrupt();
+}
+
+/// As [`drain_on_interrupt`], for work that would not come to its end by itself: the first interrupt cancels the token.
+pub(super) fn stop_on_interrupt() -> CancellationToken {
+    let stop = CancellationToken::new();
     let (Ok(mut interrupt), Ok(mut terminate)) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
     else {
         // Without handlers the process is stopped at once, and the ledger finds out what became of its calls.
-        return;
+        return stop;
     };
+    let told = stop.clone();
     tokio::spawn(async move {
         let mut output = Output::new();
         let mut waiting = false;
@@ -27,7 +36,9 @@ pub(super) fn drain_on_interrupt() {
                 std::process::exit(INTERRUPTED);
             }
             waiting = true;
+            told.cancel();
             output.note("interrupted: waiting for the running calls to end within their deadlines; again to stop");
         }
     });
+    stop
 }

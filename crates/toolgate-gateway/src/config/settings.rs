@@ -91,9 +91,9 @@ impl StoreAt {
     }
 
     /// Opens the store of the folder `dir`, when it is called.
-    pub(super) fn opener(&self, dir: &Path) -> impl FnOnce() -> Result<Store, StoreError> + 'static {
+    pub(super) fn opener(&self, dir: &Path) -> impl Fn() -> Result<Store, StoreError> + Send + Sync + 'static {
         let (store, dir) = (self.clone(), dir.to_owned());
-        move || match store {
+        move || match &store {
             Self::Memory => Ok(Store::memory()),
             Self::Sqlite { path, query } => {
                 let path = dir.join(path);

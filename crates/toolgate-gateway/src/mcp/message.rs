@@ -44,6 +44,8 @@ pub(crate) struct Broken {
     pub(crate) code: i64,
     /// INVARIANT (no echo): holds no value of the message.
     pub(crate) message: Cow<'static, str>,
+    /// What the protocol wants beside it.
+    pub(crate) data: Option<Value>,
 }
 
 /// JSON-RPC 2.0, section 5.1: the text is no JSON.
@@ -161,14 +163,23 @@ impl fmt::Display for Id {
 }
 
 impl Broken {
+    pub(crate) fn new(code: i64, message: impl Into<Cow<'static, str>>) -> Self {
+        Self { id: None, code, message: message.into(), data: None }
+    }
+
+    /// Names the message that it is about.
+    pub(crate) fn to(self, id: Option<Id>) -> Self {
+        Self { id, ..self }
+    }
+
     /// The answer to it.
     pub(crate) fn answer(&self) -> String {
-        error(self.id.as_ref(), self.code, &self.message, None)
+        error(self.id.as_ref(), self.code, &self.message, self.data.as_ref().map(Value::to_string).as_deref())
     }
 }
 
 fn broken(id: Option<Id>, code: i64, message: impl Into<Cow<'static, str>>) -> Broken {
-    Broken { id, code, message: message.into() }
+    Broken::new(code, message).to(id)
 }
 
 fn text_of(raw: &[u8]) -> Option<String> {

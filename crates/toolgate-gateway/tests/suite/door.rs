@@ -2,18 +2,25 @@
 
 mod binary;
 mod in_process;
+mod mcp_stdio;
 
 use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::scenario::{Call, Runs};
+use crate::scenario::{Call, Runs, Step};
 
 pub(crate) use binary::{Binary, Run, call, toolgate, verify};
 pub(crate) use in_process::{InProcess, manual_clock};
+pub(crate) use mcp_stdio::{Client, Era, McpStdio, reply_of};
 
 /// A way to a gate. What is not an answer of the gate is a failure of the test, and panics.
 pub(crate) trait Door {
+    /// Whether a step can be taken through this door at all; one that cannot is left out.
+    fn carries(&self, _step: &Step) -> bool {
+        true
+    }
+
     /// Makes one call.
     fn call(&mut self, user: Option<&str>, call: &Call) -> Answer;
 

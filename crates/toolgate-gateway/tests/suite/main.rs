@@ -38,10 +38,27 @@ fn scenarios_in_process() {
 
 #[test]
 fn scenarios_through_the_binary() {
-    all_hold(|scenario| {
-        let out_of_reach = scenario.gate == GateName::Lab || !scenario.needs.is_empty();
-        (!out_of_reach).then(|| door::Binary::new(scenario.gate))
-    });
+    all_hold(|scenario| within_reach(scenario).then(|| door::Binary::new(scenario.gate)));
+}
+
+#[test]
+fn scenarios_over_mcp_on_stdio_that_begins_with_a_handshake() {
+    all_hold(|scenario| over_mcp(scenario, door::Era::Handshake));
+}
+
+#[test]
+fn scenarios_over_mcp_on_stdio_whose_requests_stand_alone() {
+    all_hold(|scenario| over_mcp(scenario, door::Era::Stateless));
+}
+
+fn over_mcp(scenario: &Scenario, era: door::Era) -> Option<door::McpStdio> {
+    let told = within_reach(scenario) && door::McpStdio::tells(scenario);
+    told.then(|| door::McpStdio::new(scenario.gate, era))
+}
+
+/// Whether a scenario can be told by processes of their own: a folder's, by the clock of the day.
+fn within_reach(scenario: &Scenario) -> bool {
+    scenario.gate != GateName::Lab && scenario.needs.is_empty()
 }
 
 #[test]

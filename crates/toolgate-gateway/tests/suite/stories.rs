@@ -4,6 +4,7 @@ mod dropped;
 mod faults;
 mod interrupted;
 mod killed;
+mod mcp;
 mod race;
 mod shell;
 mod store;

@@ -16,7 +16,7 @@ use crate::json::Limits;
 use crate::ledger::{Store, StoreError};
 use crate::policy::{ApprovalSugar, FactShape, Policies, PolicyFault, PolicySource, PolicyTool};
 use crate::recovery::{Recovery, Scribe};
-use crate::session::Standing;
+use crate::session::{Session, Standing};
 use crate::stage::admit::Admit;
 use crate::stage::inform::Inform;
 use crate::stage::permit::Permit;
@@ -37,7 +37,19 @@ pub struct Builder {
 }
 
 /// Opens the store, once everything else is known to be right.
-type OpenStore = Box<dyn FnOnce() -> Result<Store, StoreError>>;
+type OpenStore = Box<dyn Fn() -> Result<Store, StoreError> + Send + Sync>;
+
+/// A gate whose contracts and policies are right, and which has opened nothing yet.
+pub struct Prepared {
+    registry: Arc<Registry>,
+    policies: Arc<Policies>,
+    store: OpenStore,
+    clock: Arc<dyn Clock>,
+    standing: Option<Arc<dyn Standing>>,
+    limits: Limits,
+    asked_for: Duration,
+    granted_for: Duration,
+}
 
 /// Why there is no gate.
 #[derive(Debug, thiserror::Error)]
@@ -100,12 +112,12 @@ impl Builder {
     /// Where actions, approvals and records are kept.
     #[must_use]
     pub fn store(self, store: Store) -> Self {
-        self.open_store(move || Ok(store))
+        self.open_store(move || Ok(store.clone()))
     }
 
     /// Opens the store once contracts and policies are known to be right, so that a gate with faults leaves nothing.
     #[must_use]
-    pub fn open_store(mut self, open: impl FnOnce() -> Result<Store, StoreError> + 'static) -> Self {
+    pub fn open_store(mut self, open: impl Fn() -> Result<Store, StoreError> + Send + Sync + 'static) -> Self {
         self.store = Some(Box::new(open));
         self
     }
@@ -147,16 +159,43 @@ impl Builder {
 
     /// The gate, or everything that is wrong.
     pub fn build(self) -> Result<Gate, BuildError> {
+        Ok(self.prepare()?.open()?)
+    }
+
+    /// What is left to do once everything is known to be right: to open the store.
+    pub fn prepare(self) -> Result<Prepared, BuildError> {
         let (registry, policies) = examine(self.tools, &self.policies, &[])?;
-        let store = self.store.ok_or(BuildError::NoStore)?()?;
-        let (registry, policies, clock) = (Arc::new(registry), Arc::new(policies), self.clock);
+        Ok(Prepared {
+            registry: Arc::new(registry),
+            policies: Arc::new(policies),
+            store: self.store.ok_or(BuildError::NoStore)?,
+            clock: self.clock,
+            standing: self.standing,
+            limits: self.limits,
+            asked_for: self.asked_for,
+            granted_for: self.granted_for,
+        })
+    }
+}
+
+impl Prepared {
+    /// The tools that this session may see, by name.
+    pub fn tools(&self, session: &Session) -> Vec<&Contract> {
+        super::visible(&self.registry, &self.policies, session)
+    }
+
+    /// Opens the store, and with it the gate.
+    pub fn open(&self) -> Result<Gate, StoreError> {
+        let store = (self.store)()?;
+        let (registry, policies) = (Arc::clone(&self.registry), Arc::clone(&self.policies));
+        let clock = Arc::clone(&self.clock);
         let facts = Facts::new(Arc::clone(&registry));
         let scribe = Scribe { lost: records::lost, reconciled: records::reconciled };
         let recovery = Recovery::new(store.clone(), Arc::clone(&registry), facts.clone(), Arc::clone(&clock), scribe);
         let line = Line {
             admit: Admit::new(Arc::clone(&registry), Arc::clone(&policies), self.limits),
             inform: Inform::new(store.clone(), facts, recovery.clone(), Arc::clone(&policies), Arc::clone(&clock)),
-            permit: Permit::new(Arc::clone(&policies), self.standing, Arc::clone(&clock), self.asked_for),
+            permit: Permit::new(Arc::clone(&policies), self.standing.clone(), Arc::clone(&clock), self.asked_for),
             reserve: Reserve::new(store.clone(), Arc::clone(&clock)),
             run: Run,
             settle: Settle::new(Arc::clone(&policies), store.clone(), Arc::clone(&clock)),
@@ -218,6 +257,12 @@ fn policy_tool<'a>(registry: &'a Registry, contract: &'a Contract) -> PolicyTool
             approvers: rule.approvers.clone(),
             message: rule.message.as_deref(),
         }),
+    }
+}
+
+impl fmt::Debug for Prepared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Prepared").finish_non_exhaustive()
     }
 }
 

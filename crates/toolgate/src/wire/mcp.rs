@@ -22,11 +22,31 @@ use crate::reply::Reply;
 const FORM: &str = r#"{"name": ..., "arguments": {...}}"#;
 const REQUEST: [&str; 4] = ["jsonrpc", "id", "method", "params"];
 const PARAMS: [&str; 3] = ["name", "arguments", "_meta"];
+/// Whoever offers no tasks passes over the wish for one (MCP 2025-11-25, "Tasks").
+const PASSED_OVER: [&str; 1] = ["task"];
 
 /// JSON-RPC 2.0, section 5.1: the parameters are wrong.
 pub const INVALID_PARAMS: i64 = -32602;
 /// JSON-RPC 2.0, section 5.1: the server failed.
 pub const INTERNAL_ERROR: i64 = -32603;
+
+/// The two forms of the protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Era<'a> {
+    /// 2024-11-05 to 2025-11-25: client and server agree on a revision once, by `initialize`.
+    Handshake,
+    /// From 2026-07-28: each request stands alone, and each result says whose it is.
+    Stateless(Implementation<'a>),
+}
+
+/// The program that answers, as it names itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Implementation<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Its version.
+    pub version: &'a str,
+}
 
 /// What a reply says in the words of the protocol.
 #[derive(Clone, Debug)]
@@ -47,7 +67,9 @@ pub enum Said {
 /// A `CallToolResult`.
 #[derive(Serialize)]
 struct CallToolResult<'a> {
-    content: Cow<'a, RawValue>,
+    #[serde(rename = "resultType", skip_serializing_if = "Option::is_none")]
+    kind: Option<&'static str>,
+    content: Box<RawValue>,
     #[serde(rename = "structuredContent", skip_serializing_if = "Option::is_none")]
     structured: Option<&'a RawValue>,
     #[serde(rename = "isError")]
@@ -59,8 +81,19 @@ struct CallToolResult<'a> {
 /// What the gate tells the program beside what the model reads.
 #[derive(Serialize)]
 struct Meta<'a> {
+    #[serde(rename = "io.modelcontextprotocol/serverInfo", skip_serializing_if = "Option::is_none")]
+    server: Option<Implementation<'a>>,
     #[serde(rename = "toolgate/reply")]
     reply: Note<'a>,
+}
+
+/// What a model must know of a result beside it. It stands in a block of its own, for the result is the tool's.
+#[derive(Serialize)]
+struct Aside<'a> {
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    replayed: bool,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    truncated: &'a [crate::schema::Truncated],
 }
 
 /// The members of a reply that have no place in a `CallToolResult`.
@@ -118,15 +151,15 @@ fn params_of<'a>(mut call: Envelope<'a>, at: &str, params: Option<&'a [u8]>) -> 
                 if let Some(part) = params.given("arguments") {
                     call.arguments(part);
                 }
-                call.only(at, &params, &PARAMS, &[]);
+                call.only(at, &params, &PARAMS, &PASSED_OVER);
             }
         }
     }
     call.end(FORM)
 }
 
-/// What the outcome of a call says to an MCP client.
-pub fn said(outcome: Result<&Reply, &Fault>) -> Said {
+/// What the outcome of a call says to an MCP client of this era.
+pub fn said(outcome: Result<&Reply, &Fault>, era: Era<'_>) -> Said {
     let reply = match outcome {
         Ok(reply) => reply,
         Err(fault) => {
@@ -140,31 +173,33 @@ pub fn said(outcome: Result<&Reply, &Fault>) -> Said {
     {
         return Said::Error { code: INVALID_PARAMS, message: refusal.text().to_owned(), data: text(reply) };
     }
-    let note = Note {
+    let reply_note = Note {
         effect: reply.effect(),
         replayed: reply.replayed(),
         reference: reply.reference(),
         first_ref: reply.first_reference(),
         truncated: reply.truncated(),
     };
+    let aside = Aside { replayed: reply.replayed(), truncated: reply.truncated() };
+    let aside = (aside.replayed || !aside.truncated.is_empty()).then(|| text(&aside));
     let (content, structured) = match reply.raw_result() {
-        Some(result) if reply.is_content() => (blocks_of(result), None),
-        Some(result) => (blocks(&[result.get()]), Some(result)),
-        None => (blocks(&[&text(reply)]), None),
+        Some(result) if reply.is_content() => (blocks_of(result, aside.as_deref()), None),
+        Some(result) => (blocks(std::iter::once(result.get()).chain(aside.as_deref())), Some(result)),
+        // A refusal tells all of it in its own text.
+        None => (blocks([text(reply).as_str()]), None),
     };
-    // `structuredContent` is an object before 2026-07-28; what is none stands in the text alone.
-    let structured = structured.filter(|result| result.get().starts_with('{'));
-    let result = CallToolResult {
-        content: Cow::Owned(content),
-        structured,
-        is_error: !reply.is_ok(),
-        meta: Meta { reply: note },
+    let (kind, server, structured) = match era {
+        // What is no object stands in the text alone.
+        Era::Handshake => (None, None, structured.filter(|result| result.get().starts_with('{'))),
+        Era::Stateless(server) => (Some("complete"), Some(server), structured),
     };
+    let meta = Meta { server, reply: reply_note };
+    let result = CallToolResult { kind, content, structured, is_error: !reply.is_ok(), meta };
     Said::Result(text(&result))
 }
 
 pub(super) fn encode(answers: &[Answered<'_>]) -> Vec<Value> {
-    let response = |answer: &Answered<'_>| match said(answer.outcome) {
+    let response = |answer: &Answered<'_>| match said(answer.outcome, Era::Handshake) {
         Said::Result(result) => json!({ "jsonrpc": "2.0", "id": answer.id, "result": parsed(&result) }),
         Said::Error { code, message, data } => {
             let error = json!({ "code": code, "message": message, "data": parsed(&data) });
@@ -225,17 +260,20 @@ fn shown(id: &Value) -> String {
 }
 
 /// Text blocks.
-fn blocks(texts: &[&str]) -> Box<RawValue> {
-    let blocks: Vec<TextBlock<'_>> = texts.iter().map(|text| TextBlock { r#type: "text", text }).collect();
+fn blocks<'a>(texts: impl IntoIterator<Item = &'a str>) -> Box<RawValue> {
+    let blocks: Vec<TextBlock<'_>> = texts.into_iter().map(|text| TextBlock { r#type: "text", text }).collect();
     RawValue::from_string(text(&blocks)).unwrap_or_else(|_| empty())
 }
 
-/// The blocks that an upstream gave, as they were checked and bounded.
-fn blocks_of(result: &RawValue) -> Box<RawValue> {
+/// The blocks that an upstream gave, as they were checked and bounded, and behind them what is ours to say.
+fn blocks_of(result: &RawValue, aside: Option<&str>) -> Box<RawValue> {
     let members = crate::json::members(result.get().as_bytes(), &everything()).unwrap_or_default();
-    let content =
-        members.into_iter().find(|(name, _)| name == "content").and_then(|(_, raw)| std::str::from_utf8(raw).ok());
-    content.and_then(|raw| RawValue::from_string(raw.to_owned()).ok()).unwrap_or_else(empty)
+    let content = members.into_iter().find(|(name, _)| name == "content").map(|(_, raw)| raw).unwrap_or_default();
+    let given = crate::json::items(content, &everything()).unwrap_or_default();
+    let given = given.into_iter().map(String::from_utf8_lossy);
+    let ours = aside.map(|aside| Cow::from(text(&TextBlock { r#type: "text", text: aside })));
+    let all: Vec<Cow<'_, str>> = given.chain(ours).collect();
+    RawValue::from_string(format!("[{}]", all.join(","))).unwrap_or_else(|_| empty())
 }
 
 fn empty() -> Box<RawValue> {
@@ -244,7 +282,7 @@ fn empty() -> Box<RawValue> {
 
 /// Our own text, which was bounded before.
 fn everything() -> Limits {
-    Limits { size: usize::MAX, members: usize::MAX, ..Limits::default() }
+    Limits { size: usize::MAX, depth: usize::MAX, members: usize::MAX }
 }
 
 fn parsed(text: &str) -> Value {

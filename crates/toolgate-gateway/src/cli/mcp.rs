@@ -1,0 +1,107 @@
+//! `toolgate mcp`: the gate of a folder, as an MCP server on stdin and stdout.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::Args;
+use serde_json::{Value, json};
+use tokio::sync::OnceCell;
+use toolgate::fault::Fault;
+use toolgate::gate::Prepared;
+use toolgate::ledger::StoreError;
+use toolgate::session::Session;
+use toolgate::wire::Proposed;
+use toolgate::wire::mcp::definition;
+use toolgate::{Gate, Reply};
+
+use super::signals::stop_on_interrupt;
+use super::{Exit, Failure, Output, find_folder, told};
+use crate::config::{self, Ready};
+use crate::mcp::connection;
+use crate::mcp::server::{GateFor, Tools};
+use crate::mcp::stdio::{self, FrameWriter, Frames};
+
+/// Serve a gate to one MCP client on stdin and stdout.
+#[derive(Debug, Args)]
+#[command(after_help = "Example: toolgate mcp examples/shop --as alice@acme --print-config")]
+pub(super) struct Mcp {
+    /// The gate folder
+    dir: Option<PathBuf>,
+    /// Who is asking: a user that the folder lists
+    #[arg(long = "as", value_name = "USER@TENANT")]
+    user: Option<String>,
+    /// Print the entry that a client's `mcpServers` takes, and serve nothing
+    #[arg(long)]
+    print_config: bool,
+}
+
+/// A gate that is opened by its first call. Clients start servers only to look at them, and that leaves no trace.
+struct AtFirstCall {
+    prepared: Arc<Prepared>,
+    session: Session,
+    gate: OnceCell<GateFor>,
+}
+
+impl Mcp {
+    pub(super) async fn run(self, output: &mut Output) -> Result<Exit, Failure> {
+        let dir = find_folder(self.dir.clone())?;
+        if !dir.is_dir() {
+            return Err(Failure::usage(format!("there is no folder {}", dir.display())));
+        }
+        if self.print_config {
+            output.pretty(&self.entry(&dir)?);
+            return Ok(Exit::Ok);
+        }
+        let stop = stop_on_interrupt();
+        let Ready { gate, identity, upstreams } = config::ready(&dir).map_err(|error| told(error, &dir, output))?;
+        let session = identity.session(self.user.as_deref())?;
+        let unserved = |error| Failure::fault(format!("stdin and stdout cannot be served: {error}"));
+        let stdin = stdio::stdin().map_err(unserved)?;
+        let writer = FrameWriter::stdout().map_err(unserved)?;
+        let tools = Arc::new(AtFirstCall { prepared: Arc::new(gate), session, gate: OnceCell::new() });
+        let lines = Frames::new(stdin, stdio::LONGEST_LINE);
+        let served = connection::serve(Arc::clone(&tools), lines, &writer, &stop).await;
+        if let Some(GateFor { gate, .. }) = tools.gate.get() {
+            gate.finish().await?;
+        }
+        upstreams.close().await;
+        served.map_err(|too_long| Failure::usage(format!("stdin: {too_long}; what had begun was finished")))?;
+        Ok(Exit::Ok)
+    }
+
+    /// `{"mcpServers": {NAME: ...}}`, which starts this very program.
+    fn entry(&self, dir: &std::path::Path) -> Result<Value, Failure> {
+        let unfound = |error: std::io::Error| Failure::usage(format!("{}: {error}", dir.display()));
+        let dir = dir.canonicalize().map_err(unfound)?;
+        let program = std::env::current_exe()
+            .map_err(|error| Failure::fault(format!("where this program is cannot be found out: {error}")))?;
+        let name = dir.file_name().map_or_else(|| "toolgate".into(), |name| name.to_string_lossy());
+        let mut arguments = vec!["mcp".to_owned(), dir.to_string_lossy().into_owned()];
+        arguments.extend(self.user.iter().flat_map(|user| ["--as".to_owned(), user.clone()]));
+        Ok(json!({ "mcpServers": { name: { "command": program.to_string_lossy(), "args": arguments } } }))
+    }
+}
+
+impl AtFirstCall {
+    async fn open(&self) -> Result<&GateFor, StoreError> {
+        let opened = self.gate.get_or_try_init(|| async {
+            let prepared = Arc::clone(&self.prepared);
+            // It waits for a disk, and perhaps for another process.
+            let opened = tokio::task::spawn_blocking(move || prepared.open()).await;
+            let gate: Gate = opened.unwrap_or_else(|lost| Err(StoreError::Broken(lost.to_string())))?;
+            Ok(GateFor { gate, session: self.session.clone() })
+        });
+        opened.await.inspect_err(|error: &StoreError| Output::new().note(&format!("error: {error}")))
+    }
+}
+
+impl Tools for AtFirstCall {
+    async fn list(&self) -> Result<Vec<Value>, Fault> {
+        Ok(self.prepared.tools(&self.session).into_iter().map(definition).collect())
+    }
+
+    async fn call(&self, proposed: Proposed) -> Result<Reply, Fault> {
+        let outcome = self.open().await?.call(proposed).await;
+        outcome.inspect_err(|fault| Output::new().note(&format!("error: {fault}")))
+    }
+}

@@ -1,0 +1,211 @@
+//! One client that stays: its requests run side by side, and each is answered as it ends.
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use serde_json::Value;
+use tokio::io::AsyncRead;
+use tokio_util::sync::CancellationToken;
+use toolgate::json::{self, Limits};
+use toolgate::refusal::{Code, Effect, Refusal};
+use toolgate::wire::{Broken as BrokenCall, Proposed};
+
+use super::message::{self, Broken, INVALID_REQUEST, Id, Message};
+use super::server::{Answer, Ask, Request, Tools, is_request};
+use super::stdio::{FrameWriter, Frames, TooLong};
+use super::version::Envelope;
+
+/// Calls that run at once for one client; those beyond are refused.
+pub(crate) const MOST_RUNNING: usize = 128;
+/// Requests that are not answered yet, refused ones among them. No more is read until one is.
+const MOST_WAITING: usize = 2 * MOST_RUNNING;
+
+/// A client that stays, and what runs for it.
+pub(crate) struct Connection<T> {
+    tools: Arc<T>,
+    /// Whether client and server have agreed on a revision.
+    agreed: bool,
+    /// INVARIANT (one id at a time): holds the id of every request that is not answered yet.
+    running: HashMap<Id, CancellationToken>,
+}
+
+/// What becomes of a line.
+pub(crate) enum Reaction {
+    /// Nothing is said to it.
+    Nothing,
+    /// This is said to it at once.
+    Say(String),
+    /// It takes its time.
+    Work(Work),
+}
+
+/// A request that runs.
+pub(crate) type Work = Pin<Box<dyn Future<Output = Ended> + Send>>;
+
+/// A request that has ended.
+pub(crate) struct Ended {
+    id: Id,
+    /// `None` for one that was cancelled: nobody waits for it.
+    answer: Option<Answer>,
+}
+
+impl<T: Tools> Connection<T> {
+    pub(crate) fn new(tools: Arc<T>) -> Self {
+        Self { tools, agreed: false, running: HashMap::new() }
+    }
+
+    /// Takes a line in. What it asks for is known to run from here on, so that the next line can cancel it.
+    pub(crate) fn take(&mut self, line: &[u8]) -> Reaction {
+        let limits = Limits { size: line.len(), ..Limits::default() };
+        match message::read(line, &limits) {
+            Ok(Message::Request { id, method, params }) => match self.request(id, &method, params, &limits) {
+                Ok(reaction) => reaction,
+                Err(broken) => Reaction::Say(broken.answer()),
+            },
+            Ok(Message::Notification { method, params }) => self.notification(&method, params, &limits),
+            // Nothing is ever asked of a client.
+            Ok(Message::Response { .. }) => Reaction::Nothing,
+            Err(broken) => Reaction::Say(broken.answer()),
+        }
+    }
+
+    fn request(&mut self, id: Id, method: &str, params: Option<&[u8]>, limits: &Limits) -> Result<Reaction, Broken> {
+        if self.running.contains_key(&id) {
+            // Under its own id this would be taken for the answer to the request that runs.
+            return Err(Broken::new(INVALID_REQUEST, "a request with this id still runs; this one was not made"));
+        }
+        let envelope = Envelope::of(params, limits).map_err(|broken| broken.to(Some(id.clone())))?;
+        let mut request = Request::read(id, method, params, envelope.as_ref(), limits)?;
+        let (agreed, stateless) = (self.agreed, request.is_stateless());
+        match &mut request.ask {
+            Ask::Initialize(_) => self.agreed = true,
+            Ask::Ping | Ask::Discover => {}
+            Ask::List | Ask::Call(_) if !agreed && !stateless => {
+                let message = "send `initialize` first, or a request of 2026-07-28 that names its revision in `_meta`";
+                return Err(Broken::new(INVALID_REQUEST, message).to(Some(request.id().clone())));
+            }
+            Ask::List => {}
+            Ask::Call(proposed) if self.running.len() >= MOST_RUNNING => overload(proposed),
+            Ask::Call(_) => {}
+        }
+        Ok(Reaction::Work(self.start(request)))
+    }
+
+    fn start(&mut self, request: Request) -> Work {
+        let id = request.id().clone();
+        let cancelled = CancellationToken::new();
+        self.running.insert(id.clone(), cancelled.clone());
+        let tools = Arc::clone(&self.tools);
+        Box::pin(async move {
+            let answer = tokio::select! {
+                biased;
+                () = cancelled.cancelled() => None,
+                answer = request.answer(&*tools) => Some(answer),
+            };
+            Ended { id, answer }
+        })
+    }
+
+    fn notification(&mut self, method: &str, params: Option<&[u8]>, limits: &Limits) -> Reaction {
+        if is_request(method) {
+            let message = "a request without an id could not be answered, so it was not made";
+            return Reaction::Say(Broken::new(INVALID_REQUEST, message).answer());
+        }
+        if method == "notifications/cancelled"
+            && let Some(id) = params.and_then(|params| named(params, limits))
+            && let Some(running) = self.running.get(&id)
+        {
+            running.cancel();
+        }
+        Reaction::Nothing
+    }
+
+    /// The answer of a request that has ended, if somebody waits for it.
+    pub(crate) fn ended(&mut self, ended: Ended) -> Option<String> {
+        self.running.remove(&ended.id);
+        ended.answer.map(|answer| answer.text)
+    }
+}
+
+/// Serves a client until its input ends, or `stop` says so; what runs then comes to its end and is answered.
+pub(crate) async fn serve<T: Tools>(
+    tools: Arc<T>,
+    mut lines: Frames<impl AsyncRead + Unpin>,
+    writer: &FrameWriter,
+    stop: &CancellationToken,
+) -> Result<(), TooLong> {
+    let mut changes = tools.changes();
+    let mut connection = Connection::new(tools);
+    let mut works: FuturesUnordered<Work> = FuturesUnordered::new();
+    let mut end = None;
+    while end.is_none() || !works.is_empty() {
+        let say = tokio::select! {
+            Some(ended) = works.next(), if !works.is_empty() => connection.ended(ended),
+            line = lines.next(), if end.is_none() && works.len() < MOST_WAITING => match line {
+                Ok(Some(line)) => match connection.take(&line) {
+                    Reaction::Nothing => None,
+                    Reaction::Say(text) => Some(text),
+                    Reaction::Work(work) => {
+                        works.push(work);
+                        None
+                    }
+                },
+                Ok(None) => {
+                    end = Some(Ok(()));
+                    None
+                }
+                Err(too_long) => {
+                    end = Some(Err(too_long));
+                    Some(Broken::new(INVALID_REQUEST, format!("{too_long}; nothing more is read")).answer())
+                }
+            },
+            () = stop.cancelled(), if end.is_none() => {
+                end = Some(Ok(()));
+                None
+            }
+            Some(()) = changed(&mut changes), if end.is_none() && connection.agreed => {
+                Some(message::notification("notifications/tools/list_changed", "{}"))
+            }
+        };
+        // Whoever does not read their answers has gone; what runs for them is settled all the same.
+        if let Some(text) = say
+            && writer.send(text).await.is_err()
+        {
+            end = end.or(Some(Ok(())));
+        }
+    }
+    let _ = writer.flushed().await;
+    end.unwrap_or(Ok(()))
+}
+
+/// Waits for the next change of the list; `None` if there will be none.
+async fn changed(changes: &mut Option<tokio::sync::watch::Receiver<()>>) -> Option<()> {
+    let changed = changes.as_mut()?.changed().await;
+    if changed.is_err() {
+        *changes = None;
+    }
+    changed.ok()
+}
+
+/// Makes a call one that is refused as it stands.
+fn overload(proposed: &mut Proposed) {
+    let (call_id, tool) = match proposed {
+        Proposed::Call(call) => (call.id().to_owned(), call.tool().to_owned()),
+        Proposed::Broken(_) => return,
+    };
+    *proposed = Proposed::Broken(BrokenCall { call_id, tool, refusal: Refusal::new(Code::Overloaded, Effect::None) });
+}
+
+/// The id of the request that is to be cancelled.
+fn named(params: &[u8], limits: &Limits) -> Option<Id> {
+    let members = json::read_arguments(params, limits).ok()?;
+    match members.get("requestId")? {
+        Value::String(text) => Some(Id::Text(text.clone())),
+        Value::Number(number) => Some(Id::Number(number.clone())),
+        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
+    }
+}

@@ -1,0 +1,315 @@
+//! MCP on stdin and stdout: each user has a client with a `toolgate mcp` of its own, which stays.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdin, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::binary::{Binary, Run, toolgate};
+use super::{Answer, Door, Exchange};
+use crate::scenario::{Call, GateName, Runs, Scenario, Step};
+
+/// The gate of an example behind MCP. What MCP has no words for, a person does with the command.
+pub(crate) struct McpStdio {
+    binary: Binary,
+    era: Era,
+    clients: BTreeMap<Option<String>, Client>,
+}
+
+/// How a client speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Era {
+    /// It begins with `initialize`.
+    Handshake,
+    /// Each request stands alone.
+    Stateless,
+}
+
+/// A client of one process.
+pub(crate) struct Client {
+    child: Child,
+    /// `None` once there is nothing more to say.
+    stdin: Option<ChildStdin>,
+    lines: mpsc::Receiver<String>,
+    era: Era,
+    last_id: u64,
+}
+
+/// Longer than any answer takes, on any machine.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A request has no place for what a host adds to a call, and messages of other dialects never come here.
+fn carries(step: &Step) -> bool {
+    match step {
+        Step::Call(step) => step.call.operation.is_none() && step.call.approval.is_none(),
+        Step::Turn(_) | Step::Message(_) => false,
+        Step::Approve(_)
+        | Step::Deny(_)
+        | Step::Approvals(_)
+        | Step::Tools(_)
+        | Step::Rows(_)
+        | Step::Runs(_)
+        | Step::Advance(_)
+        | Step::Edit(_) => true,
+    }
+}
+
+impl McpStdio {
+    /// Whether a scenario still tells something without the steps that are left out.
+    pub(crate) fn tells(scenario: &Scenario) -> bool {
+        scenario.steps.iter().any(|step| matches!(step, Step::Call(_)) && carries(step))
+    }
+
+    pub(crate) fn new(gate: GateName, era: Era) -> Self {
+        Self { binary: Binary::new(gate), era, clients: BTreeMap::new() }
+    }
+
+    fn client(&mut self, user: Option<&str>) -> &mut Client {
+        let (folder, era) = (self.binary.path().to_owned(), self.era);
+        let start = || Client::start(&folder, user, era);
+        self.clients.entry(user.map(str::to_owned)).or_insert_with(start)
+    }
+
+    /// Ends every process, which must take it well.
+    fn close(&mut self) {
+        for (_, client) in std::mem::take(&mut self.clients) {
+            let run = client.close();
+            assert_eq!(run.exit, Some(0), "{}", run.stderr);
+        }
+    }
+
+    /// What the record tells of an attempt. It may take a moment until it is there.
+    fn trace(&self, reference: &str) -> Value {
+        let folder = self.binary.path().to_str().unwrap();
+        let begun = std::time::Instant::now();
+        loop {
+            let run = Run::of(&mut toolgate(&["why", folder, reference, "--json"]), "");
+            if run.exit == Some(0) {
+                let records = run.json();
+                return records.as_array().unwrap().last().expect("a record")["stages"].clone();
+            }
+            assert!(begun.elapsed() < PATIENCE, "no record of {reference}: {}", run.stderr);
+        }
+    }
+}
+
+impl Door for McpStdio {
+    fn carries(&self, step: &Step) -> bool {
+        carries(step)
+    }
+
+    fn call(&mut self, user: Option<&str>, call: &Call) -> Answer {
+        let text = reply_of(&self.client(user).call(&call.tool, &call.text()));
+        let reply: Value = serde_json::from_str(&text).unwrap();
+        let reference =
+            ["/ref", "/error/ref"].iter().find_map(|at| reply.pointer(at)).expect("a ref").as_str().unwrap();
+        let trace = self.trace(reference);
+        Answer { text, reply, trace, exit: None }
+    }
+
+    fn message(&mut self, _user: Option<&str>, dialect: &str, _message: &Value) -> Exchange {
+        panic!("a message of {dialect} is left out")
+    }
+
+    fn approve(&mut self, id: &str, user: Option<&str>) -> Result<String, String> {
+        self.binary.approve(id, user)
+    }
+
+    fn deny(&mut self, id: &str, user: Option<&str>) -> Result<String, String> {
+        self.binary.deny(id, user)
+    }
+
+    fn approvals(&mut self, user: &str) -> Value {
+        self.binary.approvals(user)
+    }
+
+    fn tools(&mut self, user: &str) -> Vec<String> {
+        let listed = self.client(Some(user)).request("tools/list", "{}");
+        let tools = listed["result"]["tools"].as_array().unwrap_or_else(|| panic!("{listed}"));
+        let mut names: Vec<String> = tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect();
+        names.sort();
+        names
+    }
+
+    fn rows(&self, sql: &str) -> Value {
+        self.binary.rows(sql)
+    }
+
+    fn runs(&self, tool: &str) -> Runs {
+        self.binary.runs(tool)
+    }
+
+    fn advance(&mut self, span: Duration) {
+        self.binary.advance(span);
+    }
+
+    fn edit(&mut self, file: &str, from: &str, to: &str) {
+        // A process goes by the folder that it was started with.
+        self.close();
+        self.binary.edit(file, from, to);
+    }
+
+    fn verify(&mut self) -> Result<(), String> {
+        self.close();
+        self.binary.verify()
+    }
+}
+
+impl Client {
+    /// Starts a process, and agrees with it on a revision if that is how this client speaks.
+    pub(crate) fn start(folder: &Path, user: Option<&str>, era: Era) -> Self {
+        let mut client = Self::silent(folder, user, era);
+        match era {
+            Era::Handshake => {
+                let params = json!({
+                    "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "suite", "version": "1" },
+                });
+                let answer = client.request("initialize", &params.to_string());
+                assert_eq!(answer["result"]["protocolVersion"], "2025-11-25", "{answer}");
+                client.say(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
+            }
+            Era::Stateless => {}
+        }
+        client
+    }
+
+    /// Starts a process and says nothing.
+    pub(crate) fn silent(folder: &Path, user: Option<&str>, era: Era) -> Self {
+        let mut words = vec!["mcp", folder.to_str().unwrap()];
+        words.extend(user.into_iter().flat_map(|user| ["--as", user]));
+        let mut command = toolgate(&words);
+        command.env("RUST_LOG", "trace").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("the command starts");
+        let stdout = BufReader::new(child.stdout.take().unwrap());
+        let (sender, lines) = mpsc::channel();
+        std::thread::spawn(move || {
+            // Nobody may be left who wants to read them.
+            stdout.lines().map_while(Result::ok).try_for_each(|line| sender.send(line))
+        });
+        Self { stdin: child.stdin.take(), child, lines, era, last_id: 0 }
+    }
+
+    /// Says a line.
+    pub(crate) fn say(&mut self, line: &str) {
+        let stdin = self.stdin.as_mut().expect("stdin is open");
+        stdin.write_all(line.as_bytes()).and_then(|()| stdin.write_all(b"\n")).expect("the process reads");
+    }
+
+    /// The next message, which must be one.
+    pub(crate) fn hear(&self) -> Value {
+        let line = self.lines.recv_timeout(PATIENCE).expect("a message");
+        let message: Value = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"));
+        assert_eq!(message["jsonrpc"], "2.0", "{line}");
+        message
+    }
+
+    /// Whether nothing is said for a while.
+    pub(crate) fn is_quiet(&self, span: Duration) -> bool {
+        self.lines.recv_timeout(span).is_err()
+    }
+
+    /// Makes a request with the raw text of its parameters, and waits for the answer.
+    pub(crate) fn request(&mut self, method: &str, params: &str) -> Value {
+        let id = self.ask(method, params);
+        let answer = self.hear();
+        assert_eq!(answer["id"], id, "{answer}");
+        answer
+    }
+
+    /// Makes a request, and gives its id.
+    pub(crate) fn ask(&mut self, method: &str, params: &str) -> u64 {
+        self.last_id += 1;
+        let (id, params) = (self.last_id, self.era.enveloped(params));
+        self.say(&format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#));
+        id
+    }
+
+    /// Asks for a call with the raw text of its arguments, and gives the id.
+    pub(crate) fn ask_call(&mut self, tool: &str, arguments: &str) -> u64 {
+        self.ask("tools/call", &call_params(tool, arguments))
+    }
+
+    /// Makes a call with the raw text of its arguments.
+    pub(crate) fn call(&mut self, tool: &str, arguments: &str) -> Value {
+        self.request("tools/call", &call_params(tool, arguments))
+    }
+
+    /// Sends the process a signal.
+    pub(crate) fn signal(&self, name: &str) {
+        let sent = std::process::Command::new("kill").args([name, &self.child.id().to_string()]).status().unwrap();
+        assert!(sent.success());
+    }
+
+    /// Says nothing more.
+    pub(crate) fn hang_up(&mut self) {
+        self.stdin = None;
+    }
+
+    /// How the process ended.
+    pub(crate) fn ended(mut self) -> Run {
+        let exit = self.child.wait().unwrap().code();
+        let stdout = self.lines.iter().map(|line| line + "\n").collect();
+        let mut stderr = String::new();
+        self.child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
+        Run { stdout, stderr, exit }
+    }
+
+    /// Says nothing more, and waits for the end.
+    pub(crate) fn close(mut self) -> Run {
+        self.hang_up();
+        self.ended()
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        // A test that fails leaves no process behind.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Era {
+    /// The parameters with what a request of this era says of itself.
+    fn enveloped(self, params: &str) -> String {
+        const ENVELOPE: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"suite","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}"#;
+        match self {
+            Self::Handshake => params.to_owned(),
+            Self::Stateless => match params.strip_suffix('}').expect("an object") {
+                "{" => format!("{{{ENVELOPE}}}"),
+                members => format!("{members},{ENVELOPE}}}"),
+            },
+        }
+    }
+}
+
+fn call_params(tool: &str, arguments: &str) -> String {
+    format!(r#"{{"name":{},"arguments":{arguments}}}"#, json!(tool))
+}
+
+/// The text of the reply that an answer brought, as every other door writes it.
+pub(crate) fn reply_of(answer: &Value) -> String {
+    if let Some(error) = answer.get("error") {
+        return error["data"].to_string();
+    }
+    let result = &answer["result"];
+    let first = result["content"][0]["text"].as_str().unwrap_or_else(|| panic!("no text: {answer}"));
+    if result["isError"] == true {
+        return first.to_owned();
+    }
+    let note = &result["_meta"]["toolgate/reply"];
+    let raw: Box<RawValue> = serde_json::from_str(first).expect("the text of a result is JSON");
+    assert_eq!(serde_json::from_str::<Value>(first).unwrap(), result["structuredContent"], "{answer}");
+    let mut text = format!(r#"{{"ok":true,"result":{raw}"#);
+    for member in ["truncated", "effect", "replayed", "ref", "first_ref"] {
+        if let Some(value) = note.get(member) {
+            text.push_str(&format!(r#","{member}":{value}"#));
+        }
+    }
+    text + "}"
+}
