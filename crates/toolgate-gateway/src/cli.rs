@@ -13,6 +13,7 @@ mod output;
 mod signals;
 mod tools;
 mod why;
+mod wrap;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -60,6 +61,8 @@ enum Command {
     Audit(audit::Audit),
     /// Tell what really happened to a call
     Why(why::Why),
+    /// Put one MCP server behind a gate, on stdin and stdout
+    Wrap(wrap::Wrap),
     /// Explain the code of a refusal or a problem
     Explain(explain::Explain),
     /// Print help, of a command or of `exit-codes`
@@ -135,6 +138,7 @@ impl Cli {
                 Command::Approvals(approvals) => approvals.run(output).await,
                 Command::Audit(audit) => audit.run(output).await,
                 Command::Why(why) => why.run(output).await,
+                Command::Wrap(wrap) => wrap.run(output).await,
                 Command::Explain(explain) => explain.run(output),
                 Command::Help(help) => help.run(output, Cli::command()),
             }

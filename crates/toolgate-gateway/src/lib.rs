@@ -9,3 +9,4 @@ pub mod config;
 pub mod identity;
 mod import;
 mod mcp;
+mod wrap;

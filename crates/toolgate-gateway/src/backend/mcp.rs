@@ -2,6 +2,8 @@
 //! contract declares gets further, and its own prose where the contract declares nothing.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::{Map, Value, json};
 use toolgate::backend::{Answer, Backend, Context, Dispatch, Failure, FailureKind, Found, Looking, Lookup, Running};
@@ -10,13 +12,22 @@ use toolgate::json::{self, Limits, canonical};
 use toolgate::refusal::Effect;
 
 use crate::mcp::shown::one_line;
-use crate::mcp::upstream::{Answered, CallFailure, NotReady, ToolCall, Upstream};
+use crate::mcp::upstream::{Answered, CallFailure, NotReady, Over, ToolCall, Upstream};
 
 /// Runs the tool of one contract.
 pub(crate) struct Mcp {
     upstream: Upstream,
     tool: String,
     results: Results,
+    over: Connections,
+}
+
+/// Which connections calls may use.
+#[derive(Clone, Debug)]
+pub(crate) enum Connections {
+    All,
+    /// The one whose generation stands here; none while it is 0.
+    Cleared(Arc<AtomicU64>),
 }
 
 /// What the results of a tool are.
@@ -38,8 +49,8 @@ const MOST_WORDS: usize = 4096;
 const RECORDED_WORDS: usize = 500;
 
 impl Mcp {
-    pub(crate) fn new(upstream: Upstream, tool: String, results: Results) -> Self {
-        Self { upstream, tool, results }
+    pub(crate) fn new(upstream: Upstream, tool: String, results: Results, over: Connections) -> Self {
+        Self { upstream, tool, results, over }
     }
 
     /// Reads the rest of the `backend` table of a contract.
@@ -64,7 +75,7 @@ impl Mcp {
         let tool = table.text("tool", problems).map(str::to_owned);
         table.end(problems);
         // The name of the contract stands in its place once the contract is known.
-        Some(Self::new(upstream?.clone(), tool.unwrap_or_default(), results))
+        Some(Self::new(upstream?.clone(), tool.unwrap_or_default(), results, Connections::All))
     }
 
     /// The same, of the tool that the contract is named after where it names none.
@@ -77,7 +88,11 @@ impl Mcp {
         let arguments = canonical(&Value::Object(context.arguments().clone()));
         let meta = Map::new();
         let call = ToolCall { tool: &self.tool, arguments: &arguments, meta: &meta };
-        match self.upstream.call(call, context.deadline(), context.cancelled()).await? {
+        let over = match &self.over {
+            Connections::All => Over::Any,
+            Connections::Cleared(generation) => Over::Generation(generation.load(Ordering::SeqCst)),
+        };
+        match self.upstream.call(call, over, context.deadline(), context.cancelled()).await? {
             Answered::Result(result) => self.results.read(&result),
             Answered::Error { code, raw } => Err(Trouble::Error { code, words: message_of(&raw) }),
         }
