@@ -109,11 +109,13 @@ impl Desk {
                 Ok(prepared) => break prepared,
                 Err(BuildError::Faults { tools: faults, policies }) => {
                     let before = tools.len();
-                    for fault in faults {
-                        let name = fault.tool;
+                    let faults = faults.into_iter().map(|fault| (fault.tool, fault.problem.message));
+                    let of_policies =
+                        policies.iter().filter_map(|fault| Some((fault.tool()?.to_owned(), fault.message.clone())));
+                    for (name, reason) in faults.chain(of_policies) {
                         if let Some(index) = tools.iter().position(|tool| tool.name == name) {
                             tools.remove(index);
-                            off.push(Quarantined { name, reason: fault.problem.message });
+                            off.push(Quarantined { name, reason });
                         }
                     }
                     if tools.len() == before {

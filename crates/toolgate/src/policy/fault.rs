@@ -23,6 +23,11 @@ impl PolicyFault {
         Self { source: format!("tools/{tool}.toml"), line: 0, column: 0, message: message.into(), hint }
     }
 
+    /// The tool whose contract the fault is in.
+    pub fn tool(&self) -> Option<&str> {
+        self.source.strip_prefix("tools/")?.strip_suffix(".toml")
+    }
+
     /// What should not happen, whatever the operator wrote.
     pub(super) fn of_the_gate(message: &str) -> Self {
         let hint = Some("this is a fault of the gate; please report it with the contracts and policies".to_owned());
