@@ -18,6 +18,7 @@ mod signals;
 mod token;
 mod tools;
 mod why;
+mod wrap;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -75,6 +76,8 @@ enum Command {
     Why(why::Why),
     /// Ask a running `toolgate serve` whether it takes calls
     Health(health::Health),
+    /// Put one MCP server behind a gate, on stdin and stdout
+    Wrap(wrap::Wrap),
     /// Explain the code of a refusal or a problem
     Explain(explain::Explain),
     /// Print help, of a command or of `exit-codes`
@@ -163,6 +166,7 @@ impl Cli {
                 Command::Token(token) => token.run(output),
                 Command::Audit(audit) => audit.run(output).await,
                 Command::Why(why) => why.run(output).await,
+                Command::Wrap(wrap) => wrap.run(output).await,
                 Command::Explain(explain) => explain.run(output),
                 Command::Help(help) => help.run(output, Cli::command()),
             }

@@ -14,3 +14,4 @@ mod import;
 mod init;
 mod mcp;
 mod shown;
+mod wrap;

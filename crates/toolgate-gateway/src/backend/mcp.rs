@@ -5,24 +5,39 @@ pub(crate) mod pins;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use toolgate::backend::{Answer, Backend, Context, Dispatch, Failure, FailureKind, Found, Looking, Lookup, Running};
+use toolgate::contract::Contract;
 use toolgate::fields::{Fields, Problems, nearest};
 use toolgate::json::{self, Limits, canonical};
 use toolgate::refusal::Effect;
+use toolgate::schema::Problem;
+use toolgate::template::Template;
 
 use crate::mcp::shown::one_line;
+use crate::mcp::upstream::{Answered, CallFailure, NotReady, Over, ToolCall, Upstream};
 use pins::{Off, Pins};
-
-use crate::mcp::upstream::{Answered, CallFailure, NotReady, ToolCall, Upstream};
 
 /// Runs the tool of one contract.
 pub(crate) struct Mcp {
     upstream: Upstream,
     tool: String,
     results: Results,
-    pins: Option<Arc<Pins>>,
+    /// What goes into the call's `_meta`: all that the server learns of the session.
+    meta: BTreeMap<String, Template>,
+    over: Connections,
+}
+
+/// Which connections calls may use.
+#[derive(Clone)]
+pub(crate) enum Connections {
+    All,
+    /// The one whose generation stands here; none while it is 0.
+    Cleared(Arc<AtomicU64>),
+    /// The one over which the tool is as it was pinned.
+    Pinned(Arc<Pins>),
 }
 
 /// What the results of a tool are.
@@ -44,8 +59,8 @@ const MOST_WORDS: usize = 4096;
 const RECORDED_WORDS: usize = 500;
 
 impl Mcp {
-    pub(crate) fn new(upstream: Upstream, tool: String, results: Results) -> Self {
-        Self { upstream, tool, results, pins: None }
+    pub(crate) fn new(upstream: Upstream, tool: String, results: Results, over: Connections) -> Self {
+        Self { upstream, tool, results, meta: BTreeMap::new(), over }
     }
 
     /// Reads the rest of the `backend` table of a contract.
@@ -77,18 +92,23 @@ impl Mcp {
             let message = format!("toolgate.lock pins no tool {tool} of this upstream");
             problems.hinted(place, "unknown", message, nearest(tool, pins.names()));
         }
+        let meta = read_meta(&mut table, problems);
         table.end(problems);
-        Some(Self { pins: pins.clone(), ..Self::new(upstream.clone(), tool.to_owned(), results) })
+        let over = pins.clone().map_or(Connections::All, Connections::Pinned);
+        Some(Self { meta, ..Self::new(upstream.clone(), tool.to_owned(), results, over) })
     }
 
     async fn ask(&self, context: &Context) -> Result<Vec<u8>, Trouble> {
-        if let Some(pins) = &self.pins {
-            pins.hold(&self.upstream, &self.tool, context.deadline()).await?;
-        }
         let arguments = canonical(&Value::Object(context.arguments().clone()));
-        let meta = Map::new();
+        let named = self.meta.iter();
+        let meta = named.filter_map(|(key, template)| Some((key.clone(), template.value(context)?))).collect();
         let call = ToolCall { tool: &self.tool, arguments: &arguments, meta: &meta };
-        match self.upstream.call(call, context.deadline(), context.cancelled()).await? {
+        let over = match &self.over {
+            Connections::All => Over::Any,
+            Connections::Cleared(generation) => Over::Generation(generation.load(Ordering::SeqCst)),
+            Connections::Pinned(pins) => pins.hold(&self.upstream, &self.tool, context.deadline()).await?,
+        };
+        match self.upstream.call(call, over, context.deadline(), context.cancelled()).await? {
             Answered::Result(result) => self.results.read(&result),
             Answered::Error { code, raw } => Err(Trouble::Error { code, words: message_of(&raw) }),
         }
@@ -105,6 +125,11 @@ impl Backend for Mcp {
         })
     }
 
+    fn check(&self, contract: &Contract) -> Vec<Problem> {
+        let place = |key: &String| format!("/backend/meta/{}", key.replace('~', "~0").replace('/', "~1"));
+        self.meta.iter().flat_map(|(key, template)| template.problems(&place(key), contract)).collect()
+    }
+
     fn look(&self, lookup: Lookup) -> Looking<'_> {
         Box::pin(async move {
             match self.ask(lookup.context()).await {
@@ -113,6 +138,24 @@ impl Backend for Mcp {
             }
         })
     }
+}
+
+/// The templates under `meta`, by the key of `_meta` that they are for.
+fn read_meta(table: &mut Fields<'_>, problems: &mut Problems) -> BTreeMap<String, Template> {
+    let mut meta = BTreeMap::new();
+    let Some(given) = table.table("meta", problems) else { return meta };
+    for (key, value) in given.entries() {
+        let place = given.place(key);
+        match value.as_str().map(Template::parse) {
+            Some(Ok(template)) if !key.starts_with("io.modelcontextprotocol/") => {
+                meta.insert(key.clone(), template);
+            }
+            Some(Ok(_)) => problems.note(place, "reserved", "this key of _meta is the protocol's own"),
+            Some(Err(message)) => problems.note(place, "template", message),
+            None => problems.note(place, "type", "expected a template, such as \"{session.tenant}\""),
+        }
+    }
+    meta
 }
 
 impl Results {

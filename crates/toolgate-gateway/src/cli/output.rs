@@ -24,6 +24,11 @@ impl Output {
         self.raw(&visible(text));
     }
 
+    /// Text of ours as the answer, as it is.
+    pub(crate) fn text(&mut self, text: &str) {
+        self.raw(text.trim_end());
+    }
+
     /// The answer as one line of JSON.
     pub(crate) fn json<T: Serialize>(&mut self, value: &T) {
         self.raw(&serde_json::to_string(value).unwrap_or_default());

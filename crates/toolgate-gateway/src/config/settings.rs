@@ -93,14 +93,8 @@ impl Settings {
             let directory = program.directory.as_ref().map_or_else(|| dir.to_owned(), |below| dir.join(below));
             let program = Program { directory: Some(directory), ..program.clone() };
             let say = crate::cli::journal();
-            let upstream = match lock.get(name) {
-                None => (Upstream::new(program, say), None),
-                Some(pinned) => {
-                    let pins = Pins::new(name.clone(), pinned.clone(), Arc::clone(&say));
-                    (Upstream::vetted(program, say), Some(Arc::new(pins)))
-                }
-            };
-            (name.clone(), upstream)
+            let pins = lock.get(name).map(|pinned| Arc::new(Pins::new(name.clone(), pinned.clone(), Arc::clone(&say))));
+            (name.clone(), (Upstream::new(program, say), pins))
         };
         Upstreams::new(self.upstreams.iter().map(upstream).collect())
     }

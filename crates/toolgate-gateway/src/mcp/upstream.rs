@@ -22,7 +22,6 @@ mod tests;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -69,15 +68,15 @@ struct Inner {
     live: Mutex<Option<Arc<Connection>>>,
     /// INVARIANT (one start at a time): whoever starts the program holds it.
     starter: tokio::sync::Mutex<Starter>,
-    /// Which connections calls may use.
-    cleared: Cleared,
 }
 
-/// Which connections calls may use.
-enum Cleared {
+/// Over which connection a call goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Over {
+    /// The one that there is, or a new one.
     Any,
-    /// Only the one with this generation: its tools were compared with what they should be.
-    Generation(AtomicU64),
+    /// The one of this generation: its tools were compared with what they should be. Nothing is started for it.
+    Generation(u64),
 }
 
 /// The memory of starting.
@@ -122,22 +121,12 @@ const MARGIN: Duration = Duration::from_millis(50);
 impl Upstream {
     /// The server that `program` is. Nothing is started.
     pub(crate) fn new(program: Program, say: Say) -> Self {
-        Self::with(program, say, Cleared::Any)
-    }
-
-    /// As [`Upstream::new`], where no call is sent over a connection that was not [cleared](Self::clear).
-    pub(crate) fn vetted(program: Program, say: Say) -> Self {
-        Self::with(program, say, Cleared::Generation(AtomicU64::new(0)))
-    }
-
-    fn with(program: Program, say: Say, cleared: Cleared) -> Self {
         Self(Arc::new(Inner {
             program,
             say,
             counts: Arc::default(),
             live: Mutex::default(),
             starter: tokio::sync::Mutex::default(),
-            cleared,
         }))
     }
 
@@ -161,13 +150,6 @@ impl Upstream {
         self.0.live().is_some_and(|connection| connection.list_changed())
     }
 
-    /// Lets calls use the connection of this generation.
-    pub(crate) fn clear(&self, generation: u64) {
-        if let Cleared::Generation(cleared) = &self.0.cleared {
-            cleared.store(generation, Ordering::SeqCst);
-        }
-    }
-
     /// The tools that the server lists, all pages of them.
     pub(crate) async fn list(&self, until: Instant) -> Result<Listing, NotReady> {
         let connection = self.connection(until).await?;
@@ -179,17 +161,19 @@ impl Upstream {
     pub(crate) async fn call(
         &self,
         call: ToolCall<'_>,
+        over: Over,
         deadline: Instant,
         cancelled: impl Future<Output = ()>,
     ) -> Result<Answered, CallFailure> {
         let until = deadline.checked_sub(MARGIN).unwrap_or(deadline);
-        let connection = self.connection(until).await.map_err(CallFailure::NotReady)?;
-        if let Cleared::Generation(cleared) = &self.0.cleared
-            && cleared.load(Ordering::SeqCst) != connection.generation()
-        {
-            let why = "the server was started anew, and its tools were not compared yet".to_owned();
-            return Err(CallFailure::NotReady(NotReady { why, retry_after: Some(Duration::ZERO) }));
-        }
+        let connection = match over {
+            Over::Any => self.connection(until).await.map_err(CallFailure::NotReady)?,
+            Over::Generation(wanted) => {
+                let connection = self.0.live().filter(|connection| connection.generation() == wanted);
+                let why = "the server that the tools were compared with does not run any more";
+                connection.ok_or_else(|| CallFailure::NotReady(NotReady::new(why)))?
+            }
+        };
         connection.call(call, until, cancelled).await
     }
 

@@ -1,6 +1,7 @@
 //! SHA-256 digests and their spellings.
 
 use std::fmt;
+use std::io::{self, Read};
 use std::str::FromStr;
 
 use data_encoding::{BASE32_NOPAD, HEXLOWER};
@@ -21,6 +22,20 @@ impl Digest {
     #[must_use]
     pub fn of(bytes: &[u8]) -> Self {
         Self(Sha256::digest(bytes).into())
+    }
+
+    /// The digest of everything that a reader has, a piece at a time.
+    pub fn of_reader(mut reader: impl Read) -> io::Result<Self> {
+        let mut hasher = Sha256::new();
+        let mut piece = vec![0; 64 * 1024];
+        loop {
+            match reader.read(&mut piece) {
+                Ok(0) => return Ok(Self(hasher.finalize().into())),
+                Ok(read) => hasher.update(piece.get(..read).unwrap_or_default()),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
     }
 
     /// The 32 bytes.

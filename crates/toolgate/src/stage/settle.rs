@@ -129,6 +129,12 @@ fn refusal(contract: &Contract, failure: &Failure, effect: Effect, visible: impl
         FailureKind::Cancelled => Code::Cancelled,
         FailureKind::TooLarge => Code::ResultTooLarge,
     };
-    let words = failure.said.as_deref().filter(|_| contract.lets_tool_speak());
-    Refusal::new(code, effect).tool_said(words.and_then(result::words))
+    let words = failure.said.as_deref().filter(|_| contract.lets_tool_speak()).and_then(result::words);
+    let refusal = Refusal::new(code, effect);
+    match (words, effect) {
+        (None, _) => refusal,
+        // Nothing happened, and the tool says why: another call may succeed, the same one won't.
+        (Some(words), Effect::None) => refusal.fixed_by(Fix::Model).retry(Retry::AfterChange).tool_said(Some(words)),
+        (Some(words), Effect::Done | Effect::Unknown) => refusal.tool_said(Some(words)),
+    }
 }

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use toolgate::fields::{Fields, Problems};
 
 use crate::import::import;
-use crate::mcp::upstream::{NotReady, Say, Upstream};
+use crate::mcp::upstream::{NotReady, Over, Say, Upstream};
 
 /// The hexadecimal digest of each tool's definition, by the tool's name.
 pub(crate) type Pinned = BTreeMap<String, String>;
@@ -78,24 +78,23 @@ impl Pins {
         self.pinned.keys().map(String::as_str)
     }
 
-    /// Lets a call of `tool` through if the server defines it as it was pinned.
-    pub(super) async fn hold(&self, upstream: &Upstream, tool: &str, until: Instant) -> Result<(), Off> {
+    /// The connection over which the server defines `tool` as it was pinned.
+    pub(super) async fn hold(&self, upstream: &Upstream, tool: &str, until: Instant) -> Result<Over, Off> {
         let mut compared = self.compared.lock().await;
         let stands = compared
             .as_ref()
             .filter(|compared| upstream.generation() == Some(compared.generation) && !upstream.list_changed());
-        let held = match stands {
-            Some(compared) => compared.held.contains(tool),
+        let (generation, held) = match stands {
+            Some(compared) => (compared.generation, compared.held.contains(tool)),
             None => {
                 *compared = None;
                 let new = self.compare(upstream, until).await.map_err(Off::NotReady)?;
-                let held = new.held.contains(tool);
-                upstream.clear(new.generation);
+                let found = (new.generation, new.held.contains(tool));
                 *compared = Some(new);
-                held
+                found
             }
         };
-        if held { Ok(()) } else { Err(Off::Changed) }
+        if held { Ok(Over::Generation(generation)) } else { Err(Off::Changed) }
     }
 
     async fn compare(&self, upstream: &Upstream, until: Instant) -> Result<Compared, NotReady> {

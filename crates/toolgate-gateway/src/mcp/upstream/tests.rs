@@ -49,7 +49,7 @@ impl Bench {
     ) -> Result<String, CallFailure> {
         let meta = Map::new();
         let call = ToolCall { tool: "do", arguments, meta: &meta };
-        match self.upstream.call(call, Instant::now() + within, cancelled).await? {
+        match self.upstream.call(call, Over::Any, Instant::now() + within, cancelled).await? {
             Answered::Result(result) => {
                 let result: Value = serde_json::from_slice(&result).unwrap();
                 Ok(result["content"][0]["text"].as_str().unwrap_or("(none)").to_owned())
@@ -265,14 +265,16 @@ async fn a_list_has_bounds() {
 }
 
 #[tokio::test]
-async fn no_call_uses_a_connection_that_was_not_cleared() {
+async fn a_call_that_wants_one_connection_goes_over_no_other() {
     let bench = Bench::new(&["well"]);
-    let program = bench.upstream.0.program.clone();
-    let bench = Bench { upstream: Upstream::vetted(program, Arc::new(|_| {})), ..bench };
-    assert!(matches!(bench.call("{}").await.unwrap_err(), CallFailure::NotReady(_)));
-    let listing = bench.list().await.unwrap();
-    bench.upstream.clear(listing.generation);
-    assert_eq!(bench.call("{}").await.unwrap(), "{}");
+    let over = async |generation| {
+        let call = ToolCall { tool: "do", arguments: "{}", meta: &Map::new() };
+        bench.upstream.call(call, Over::Generation(generation), Instant::now() + LONG, pending()).await
+    };
+    assert!(matches!(over(1).await, Err(CallFailure::NotReady(_))), "nothing is started for it");
+    let generation = bench.list().await.unwrap().generation;
+    assert!(over(generation).await.is_ok());
+    assert!(matches!(over(generation + 1).await, Err(CallFailure::NotReady(_))));
 }
 
 #[tokio::test]

@@ -1,0 +1,324 @@
+//! One MCP server behind a gate: its tools are imported, pinned and judged, and nothing has to be configured.
+//!
+//! ```text
+//! list, call -> fresh? -> files as pinned -> list -> import -> pins -> a gate in memory     (desk)
+//!                                                                          the call passes it
+//! ```
+//!
+//! What is offered is compared with the pins at each list of the server: at its start, after each restart, when it says that
+//! its list changed, and every ten minutes before a call.
+
+mod desk;
+mod pins;
+mod policy;
+mod state;
+mod status;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::sync::watch;
+use tokio::time::Instant;
+use toolgate::Reply;
+use toolgate::fault::Fault;
+use toolgate::ledger::StoreError;
+use toolgate::session::{Principal, Session};
+use toolgate::wire::Proposed;
+
+pub(crate) use policy::Writes;
+pub(crate) use state::State;
+
+use crate::import::import;
+use crate::mcp::server::Tools;
+use crate::mcp::upstream::{Program, Say, Upstream};
+use desk::{Desk, Makings};
+use pins::Pins;
+use status::{STATUS, Status};
+
+/// How a server is wrapped.
+#[derive(Clone, Debug)]
+pub(crate) struct Options {
+    pub(crate) writes: Writes,
+    /// Accept what the server is now.
+    pub(crate) repin: bool,
+}
+
+/// One MCP server behind a gate.
+pub(crate) struct Wrapped {
+    program: Program,
+    upstream: Upstream,
+    writes: Writes,
+    state: Arc<State>,
+    session: Session,
+    status: Arc<Status>,
+    say: Say,
+    files: Vec<PathBuf>,
+    desk: Mutex<Option<Arc<Desk>>>,
+    /// Desks that were replaced, while calls may still be on their way through them.
+    retired: Mutex<Vec<Arc<Desk>>>,
+    /// Why nothing could be compared at last.
+    problem: Mutex<Option<String>>,
+    memory: tokio::sync::Mutex<Memory>,
+    changed: watch::Sender<()>,
+}
+
+/// What is known from one comparison to the next.
+struct Memory {
+    pins: Option<Pins>,
+    repin: bool,
+    /// INVARIANT (off stays off): a tool that once was not what was pinned does not come back in this process.
+    off_for_good: BTreeMap<String, String>,
+    /// When something that failed is tried again.
+    not_before: Option<Instant>,
+}
+
+/// After this long a call is preceded by a comparison.
+const FRESH: Duration = Duration::from_secs(600);
+/// How long a list may take, with the start of the server before it.
+const LONGEST_LIST: Duration = Duration::from_secs(90);
+/// How soon something that failed is tried again.
+const PAUSE: Duration = Duration::from_secs(2);
+/// Quarantined tools that are named on stderr.
+const MOST_NAMED: usize = 20;
+
+impl Wrapped {
+    /// The server that `program` is, behind a gate. Nothing is started and nothing written. The error is for a person.
+    pub(crate) fn new(program: Program, state: State, options: Options, say: Say) -> Result<Arc<Self>, String> {
+        let mut random = [0; 16];
+        getrandom::fill(&mut random).map_err(|_| "the system gives no random bytes".to_owned())?;
+        let run = format!("{:032x}", u128::from_ne_bytes(random));
+        let files = pins::files_of(&program)?;
+        let wrapped = Arc::new(Self {
+            upstream: Upstream::new(program.clone(), Arc::clone(&say)),
+            program,
+            writes: options.writes,
+            state: Arc::new(state),
+            session: Session::new(Principal::new("local", "local"), "local").in_run(run),
+            status: Arc::default(),
+            say,
+            files,
+            desk: Mutex::default(),
+            retired: Mutex::default(),
+            problem: Mutex::default(),
+            memory: tokio::sync::Mutex::new(Memory {
+                pins: None,
+                repin: options.repin,
+                off_for_good: BTreeMap::new(),
+                not_before: None,
+            }),
+            changed: watch::Sender::new(()),
+        });
+        wrapped.status.bind(&wrapped);
+        Ok(wrapped)
+    }
+
+    /// Lets what runs come to its end, and ends the server.
+    pub(crate) async fn close(&self) -> Result<(), Fault> {
+        let desks: Vec<Arc<Desk>> = locked(&self.retired).drain(..).chain(self.desk()).collect();
+        let mut finished = Ok(());
+        for desk in desks {
+            if let Some(gate) = desk.opened() {
+                finished = finished.and(gate.finish().await);
+            }
+        }
+        self.upstream.close().await;
+        finished
+    }
+
+    fn desk(&self) -> Option<Arc<Desk>> {
+        locked(&self.desk).clone()
+    }
+
+    fn problem(&self) -> Option<String> {
+        locked(&self.problem).clone()
+    }
+
+    /// The desk as it is now, compared with the pins.
+    async fn fresh(&self) -> Result<Arc<Desk>, Fault> {
+        if let Some(desk) = self.desk().filter(|desk| self.is_fresh(desk)) {
+            return Ok(desk);
+        }
+        let mut memory = self.memory.lock().await;
+        if let Some(desk) = self.desk().filter(|desk| self.is_fresh(desk)) {
+            return Ok(desk);
+        }
+        let waits = memory.not_before.is_some_and(|not_before| Instant::now() < not_before);
+        if !waits {
+            let compared = self.compare(&mut memory).await;
+            memory.not_before = compared.is_err().then(|| Instant::now() + PAUSE);
+            if let (Err(_), Some(desk)) = (&compared, self.desk()) {
+                desk.suspend();
+            }
+            self.note(compared.err());
+        }
+        match self.desk() {
+            Some(desk) => Ok(desk),
+            None => {
+                let desk = Desk::bare(&self.makings()).map_err(|why| Fault::Store(StoreError::Broken(why)))?;
+                Ok(self.place(desk, None))
+            }
+        }
+    }
+
+    fn is_fresh(&self, desk: &Desk) -> bool {
+        self.upstream.generation().is_some_and(|generation| desk.is_clear_for(generation))
+            && !self.upstream.list_changed()
+    }
+
+    /// Compares the server with its pins, and makes a desk of what holds.
+    async fn compare(&self, memory: &mut Memory) -> Result<(), String> {
+        self.state.make()?;
+        if memory.pins.is_none() && !memory.repin {
+            memory.pins = Pins::read(self.state.dir())?;
+        }
+        // What runs was compared when it was started.
+        if self.upstream.generation().is_none()
+            && let Some(pins) = &memory.pins
+        {
+            let files = pins::files_of(&self.program)?;
+            self.blocking({
+                let pins = pins.clone();
+                move || pins.check_files(&files)
+            })
+            .await
+            .map_err(|why| format!("{why}, so it is not started; --repin accepts what there is now"))?;
+        }
+        let listing = self.upstream.list(Instant::now() + LONGEST_LIST).await;
+        let listing = listing.map_err(|not_ready| format!("the server cannot be used: {}", not_ready.why))?;
+        let import = import(&listing.definitions, &[STATUS]);
+        let pins = match &memory.pins {
+            Some(pins) => pins.clone(),
+            None => {
+                let files = self.files.clone();
+                let tools = import.tools.iter().map(|tool| (tool.name.clone(), tool.digest)).collect();
+                let pins = self.blocking(move || Pins::of(&files, tools)).await?;
+                // Nothing is pinned of a server that lists nothing yet.
+                if import.tools.is_empty() && import.quarantined.is_empty() {
+                    pins
+                } else {
+                    let pins = match memory.repin {
+                        true => pins.replace(self.state.dir()).map(|()| pins)?,
+                        false => pins.keep(self.state.dir())?,
+                    };
+                    memory.repin = false;
+                    memory.pins = Some(pins.clone());
+                    pins
+                }
+            }
+        };
+        let desk = Desk::new(&self.makings(), import, &pins, &mut memory.off_for_good)?;
+        self.place(desk, Some(listing.generation));
+        Ok(())
+    }
+
+    /// Puts a desk in the place of the one there was.
+    fn place(&self, desk: Desk, generation: Option<u64>) -> Arc<Desk> {
+        let before = self.desk();
+        let (desk, moved) = match before {
+            // The gate that there is stays, and so do the calls that are on their way through it.
+            Some(before) if before.offer == desk.offer => (before, false),
+            Some(before) => {
+                before.suspend();
+                self.retire(before);
+                (Arc::new(desk), true)
+            }
+            None => (Arc::new(desk), false),
+        };
+        if let Some(generation) = generation {
+            desk.clear(generation, Instant::now() + FRESH);
+        }
+        let first = locked(&self.desk).replace(Arc::clone(&desk)).is_none();
+        if generation.is_some() && (first || moved) {
+            self.tell(&desk, first);
+        }
+        if moved {
+            self.changed.send_replace(());
+        }
+        desk
+    }
+
+    /// Keeps a desk that was replaced until nobody is on it.
+    fn retire(&self, desk: Arc<Desk>) {
+        let mut retired = locked(&self.retired);
+        retired.push(desk);
+        let left = retired.extract_if(.., |desk| Arc::strong_count(desk) == 1);
+        for desk in left {
+            tokio::spawn(async move {
+                if let Some(gate) = desk.opened() {
+                    // What cannot be recorded makes the gate that there is now fail too, and loudly.
+                    let _ = gate.finish().await;
+                }
+            });
+        }
+    }
+
+    fn makings(&self) -> Makings<'_> {
+        Makings {
+            upstream: &self.upstream,
+            state: &self.state,
+            writes: &self.writes,
+            session: &self.session,
+            status: &self.status,
+        }
+    }
+
+    /// Works where it may block.
+    async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> Result<T, String> + Send + 'static,
+    ) -> Result<T, String> {
+        tokio::task::spawn_blocking(work).await.unwrap_or_else(|lost| Err(lost.to_string()))
+    }
+
+    /// Keeps what went wrong, and tells it once.
+    fn note(&self, problem: Option<String>) {
+        let mut known = locked(&self.problem);
+        if let Some(problem) = problem.as_ref().filter(|problem| known.as_ref() != Some(*problem)) {
+            (self.say)(&format!("error: {problem}"));
+        }
+        *known = problem;
+    }
+
+    /// Tells a person what is offered now.
+    fn tell(&self, desk: &Desk, first: bool) {
+        let offer = &desk.offer;
+        let now = if first { "" } else { "now " };
+        let total = offer.offered.len() + offer.off.len();
+        (self.say)(&format!("{now}offered: {} of {total} tools; {STATUS} tells the rest", offer.offered.len()));
+        for off in offer.off.iter().take(MOST_NAMED) {
+            (self.say)(&format!("off: {}: {}", off.name, off.reason));
+        }
+        for remark in &offer.remarks {
+            (self.say)(&format!("warning: {remark}"));
+        }
+    }
+}
+
+impl Tools for Wrapped {
+    async fn list(&self) -> Result<Vec<Value>, Fault> {
+        Ok(self.fresh().await?.definitions(&self.session))
+    }
+
+    async fn call(&self, proposed: Proposed) -> Result<Reply, Fault> {
+        let desk = self.fresh().await?;
+        let gate = desk.gate().await.map_err(Fault::from);
+        let outcome = match gate {
+            Ok(gate) => gate.turn(vec![proposed], &self.session).await.pop().unwrap_or(Err(Fault::Lost)),
+            Err(fault) => Err(fault),
+        };
+        outcome.inspect_err(|fault| (self.say)(&format!("error: {fault}")))
+    }
+
+    fn changes(&self) -> Option<watch::Receiver<()>> {
+        Some(self.changed.subscribe())
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,230 @@
+//! What is offered at one time, and what is off and why: a gate in memory, from one list of the server.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde_json::{Map, Value, json};
+use tokio::sync::OnceCell;
+use tokio::time::Instant;
+use toolgate::contract::Access;
+use toolgate::gate::{BuildError, Prepared};
+use toolgate::ledger::StoreError;
+use toolgate::session::Session;
+use toolgate::{Gate, Tool};
+
+use super::pins::{Pins, Standing};
+use super::policy::Writes;
+use super::state::State;
+use super::status::{STATUS, Status};
+use crate::backend::mcp::{Connections, Mcp, Results};
+use crate::import::{Import, Imported, Quarantined};
+use crate::mcp::upstream::Upstream;
+
+/// A gate over the tools of one list.
+pub(super) struct Desk {
+    prepared: Arc<Prepared>,
+    gate: OnceCell<Gate>,
+    pub(super) offer: Offer,
+    /// The connection that calls may use: the one that was compared. 0 while none was.
+    cleared: Arc<AtomicU64>,
+    /// Until when it needs no further comparison.
+    fresh_until: Mutex<Instant>,
+}
+
+/// What there is, for a person to see.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Offer {
+    pub(super) offered: Vec<Offered>,
+    pub(super) off: Vec<Quarantined>,
+    /// What the person said that fits no tool.
+    pub(super) remarks: Vec<String>,
+}
+
+/// A tool that can be called.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Offered {
+    pub(super) name: String,
+    pub(super) access: Access,
+    pub(super) notes: Vec<String>,
+}
+
+/// What every desk is made with.
+pub(super) struct Makings<'a> {
+    pub(super) upstream: &'a Upstream,
+    pub(super) state: &'a Arc<State>,
+    pub(super) writes: &'a Writes,
+    pub(super) session: &'a Session,
+    pub(super) status: &'a Arc<Status>,
+}
+
+/// How long a call may take. A write that is cut off is unknown, so this is long; a client has patience of its own.
+const DEADLINE: &str = "5m";
+const MAX_RESULT: &str = "1MB";
+
+impl Desk {
+    /// The desk before anything was listed: it tells its status and no more.
+    pub(super) fn bare(makings: &Makings<'_>) -> Result<Self, String> {
+        Self::of(makings, Vec::new(), Vec::new())
+    }
+
+    /// The desk of a list. `off_for_good` are names that were not what was pinned before, in this process: they stay off.
+    pub(super) fn new(
+        makings: &Makings<'_>,
+        import: Import,
+        pins: &Pins,
+        off_for_good: &mut BTreeMap<String, String>,
+    ) -> Result<Self, String> {
+        let Import { tools, quarantined: mut off } = import;
+        let mut kept = Vec::new();
+        for tool in tools {
+            let reason = match pins.standing(&tool) {
+                Standing::Pinned => None,
+                Standing::Changed => Some("its definition is not the one that was pinned; --repin accepts it"),
+                Standing::New => Some("it was not there when the tools were pinned; --repin accepts it"),
+            };
+            if let Some(reason) = reason {
+                off_for_good.entry(tool.name.clone()).or_insert_with(|| reason.to_owned());
+            }
+            match off_for_good.get(&tool.name) {
+                None => kept.push(tool),
+                Some(reason) => off.push(Quarantined { name: tool.name, reason: reason.clone() }),
+            }
+        }
+        let listed: BTreeSet<&str> = kept.iter().map(|tool| tool.name.as_str()).collect();
+        let told: BTreeSet<&str> = off.iter().map(|off| off.name.as_str()).collect();
+        let gone = pins.tools().filter(|name| !listed.contains(name.as_str()) && !told.contains(name.as_str()));
+        let gone: Vec<Quarantined> = gone
+            .map(|name| Quarantined { name: name.clone(), reason: "the server does not list it at present".to_owned() })
+            .collect();
+        off.extend(gone);
+        Self::of(makings, kept, off)
+    }
+
+    fn of(makings: &Makings<'_>, mut tools: Vec<Imported>, mut off: Vec<Quarantined>) -> Result<Self, String> {
+        let cleared = Arc::default();
+        // A tool that cannot be judged is set aside; the others are not held up by it.
+        let prepared = loop {
+            match prepare(makings, &tools, &cleared) {
+                Ok(prepared) => break prepared,
+                Err(BuildError::Faults { tools: faults, policies }) => {
+                    let before = tools.len();
+                    let faults = faults.into_iter().map(|fault| (fault.tool, fault.problem.message));
+                    let of_policies =
+                        policies.iter().filter_map(|fault| Some((fault.tool()?.to_owned(), fault.message.clone())));
+                    for (name, reason) in faults.chain(of_policies) {
+                        if let Some(index) = tools.iter().position(|tool| tool.name == name) {
+                            tools.remove(index);
+                            off.push(Quarantined { name, reason });
+                        }
+                    }
+                    if tools.len() == before {
+                        let why = policies.first().map(ToString::to_string).unwrap_or_default();
+                        return Err(format!("no gate can be made over its tools: {why}"));
+                    }
+                }
+                Err(error @ (BuildError::NoStore | BuildError::Store(_))) => return Err(error.to_string()),
+            }
+        };
+        let visible: BTreeSet<&str> = prepared.tools(makings.session).iter().map(|tool| tool.name()).collect();
+        let (shown, hidden): (Vec<Imported>, Vec<Imported>) =
+            tools.into_iter().partition(|tool| visible.contains(tool.name.as_str()));
+        let remarks = remarks(makings.writes, &shown, &hidden);
+        off.extend(hidden.into_iter().map(|tool| {
+            let mut reason = "it writes, and is not permitted".to_owned();
+            if let Some(note) = tool.notes.first() {
+                reason = format!("{reason} ({note})");
+            }
+            Quarantined { name: tool.name, reason }
+        }));
+        off.sort_by(|a, b| a.name.cmp(&b.name));
+        let offered = shown.into_iter().map(|Imported { name, access, notes, .. }| Offered { name, access, notes });
+        let offer = Offer { offered: offered.collect(), off, remarks };
+        drop(visible);
+        Ok(Self {
+            prepared: Arc::new(prepared),
+            gate: OnceCell::new(),
+            offer,
+            cleared,
+            fresh_until: Mutex::new(Instant::now()),
+        })
+    }
+
+    /// Lets calls use the connection of this generation, which was compared just now.
+    pub(super) fn clear(&self, generation: u64, until: Instant) {
+        *self.fresh_until.lock().unwrap_or_else(PoisonError::into_inner) = until;
+        self.cleared.store(generation, Ordering::SeqCst);
+    }
+
+    /// Keeps calls back until there was a comparison.
+    pub(super) fn suspend(&self) {
+        self.cleared.store(0, Ordering::SeqCst);
+    }
+
+    /// Whether this connection was compared, and not too long ago.
+    pub(super) fn is_clear_for(&self, generation: u64) -> bool {
+        let fresh_until = *self.fresh_until.lock().unwrap_or_else(PoisonError::into_inner);
+        self.cleared.load(Ordering::SeqCst) == generation && Instant::now() < fresh_until
+    }
+
+    /// The definitions of what is offered.
+    pub(super) fn definitions(&self, session: &Session) -> Vec<Value> {
+        self.prepared.tools(session).into_iter().map(toolgate::wire::mcp::definition).collect()
+    }
+
+    /// The gate, opened by the first call.
+    pub(super) async fn gate(&self) -> Result<&Gate, StoreError> {
+        let opened = self.gate.get_or_try_init(|| async {
+            let prepared = Arc::clone(&self.prepared);
+            // It waits for a disk, and perhaps for another process.
+            let opened = tokio::task::spawn_blocking(move || prepared.open()).await;
+            opened.unwrap_or_else(|lost| Err(StoreError::Broken(lost.to_string())))
+        });
+        opened.await
+    }
+
+    /// The gate, if a call has opened it.
+    pub(super) fn opened(&self) -> Option<&Gate> {
+        self.gate.get()
+    }
+}
+
+fn prepare(makings: &Makings<'_>, tools: &[Imported], cleared: &Arc<AtomicU64>) -> Result<Prepared, BuildError> {
+    let names: BTreeSet<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
+    let state = Arc::clone(makings.state);
+    let builder = Gate::builder()
+        .policy_file("wrap.cedar", makings.writes.policy(&state.confirm("ID"), Some(&names)))
+        .tool(Tool::new(STATUS, super::status::contract(), Arc::clone(makings.status) as _))
+        .open_store(move || state.store());
+    tools.iter().fold(builder, |builder, tool| builder.tool(governed(tool, makings.upstream, cleared))).prepare()
+}
+
+/// The contract of an imported tool. All writes of the run are in one order, and a repeat of one is the same action while
+/// nothing else was written.
+fn governed(tool: &Imported, upstream: &Upstream, cleared: &Arc<AtomicU64>) -> Tool {
+    let mut keys: Map<String, Value> = tool.keys.clone();
+    keys.insert("deadline".to_owned(), json!(DEADLINE));
+    keys.insert("max_result".to_owned(), json!(MAX_RESULT));
+    keys.insert("backend".to_owned(), json!({ "kind": "mcp", "upstream": "wrapped" }));
+    if tool.access == Access::Write {
+        keys.insert("once".to_owned(), json!({ "scope": "run", "repeat": "after_other", "retain": "2m" }));
+        keys.insert("lane".to_owned(), json!({ "scope": "run" }));
+    }
+    let results = if keys.contains_key("output") { Results::Structured } else { Results::Content };
+    let over = Connections::Cleared(Arc::clone(cleared));
+    Tool::new(tool.name.clone(), keys, Arc::new(Mcp::new(upstream.clone(), tool.name.clone(), results, over)))
+}
+
+/// What was said of names that does not fit.
+fn remarks(writes: &Writes, shown: &[Imported], hidden: &[Imported]) -> Vec<String> {
+    let Writes::Named(names) = writes else { return Vec::new() };
+    let remark = |name: &String| {
+        let tool = shown.iter().chain(hidden).find(|tool| tool.name == *name);
+        match tool.map(|tool| tool.access) {
+            Some(Access::Write) => None,
+            Some(Access::Read) => Some(format!("--allow names {name}, which only reads and is offered in any case")),
+            None => Some(format!("--allow names {name}, and no such tool can be offered")),
+        }
+    };
+    names.iter().filter_map(remark).collect()
+}

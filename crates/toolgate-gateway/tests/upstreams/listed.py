@@ -1,0 +1,54 @@
+"""An MCP server over stdio whose tools stand in FOLDER/tools.json: a list of pages, read anew for each list.
+
+Each call is noted in FOLDER/calls and answered with its arguments. FOLDER/die makes the next call the last one of this
+process, FOLDER/changed makes it tell that its list has changed. Tests run it: listed.py FOLDER.
+"""
+
+import json
+import os
+import sys
+
+folder = sys.argv[1]
+
+
+def send(message):
+    sys.stdout.write(json.dumps(message) + "\n")
+    sys.stdout.flush()
+
+
+def taken(name):
+    path = os.path.join(folder, name)
+    there = os.path.exists(path)
+    if there:
+        os.remove(path)
+    return there
+
+
+with open(os.path.join(folder, "starts"), "a") as file:
+    file.write("started\n")
+
+for line in sys.stdin:
+    message = json.loads(line)
+    method = message.get("method")
+    if "id" not in message:
+        continue
+    result = {}
+    if method == "initialize":
+        result = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {"listChanged": True}},
+                  "serverInfo": {"name": "listed", "version": "1"}}
+    elif method == "tools/list":
+        with open(os.path.join(folder, "tools.json")) as file:
+            pages = json.load(file)
+        page = int((message.get("params") or {}).get("cursor", "0"))
+        result = {"tools": pages[page]}
+        if page + 1 < len(pages):
+            result["nextCursor"] = str(page + 1)
+    elif method == "tools/call":
+        with open(os.path.join(folder, "calls"), "a") as file:
+            file.write(message["params"]["name"] + "\n")
+        if taken("die"):
+            os._exit(1)
+        result = {"content": [{"type": "text", "text": json.dumps(message["params"]["arguments"])}]}
+        if taken("changed"):
+            send({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
+    send({"jsonrpc": "2.0", "id": message["id"], "result": result})
