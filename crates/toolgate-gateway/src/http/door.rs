@@ -183,7 +183,6 @@ impl Answering {
             .route("/v1/approvals/{id}", get(approvals::show).post(approvals::decide))
             .route("/v1/ledger", get(ledger::list))
             .route("/v1/audit", get(audit::list))
-            .route("/mcp", post(mcp::answer))
             .route("/healthz", get(health::lives))
             .route("/readyz", get(health::ready))
             .fallback(|| async { Problem::new(Kind::NotFound, "there is nothing at this path") })
