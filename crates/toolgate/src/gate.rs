@@ -32,7 +32,7 @@ use crate::stage::{Halt, Stop};
 use crate::trace::{Learned, Trace};
 use crate::wire::{Broken, Proposed};
 
-pub use crate::policy::PolicyFault;
+pub use crate::policy::{PolicyCode, PolicyFault};
 pub use builder::{BuildError, Builder};
 use recorder::Recorder;
 use records::Heading;
