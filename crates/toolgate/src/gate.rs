@@ -247,6 +247,15 @@ impl Gate {
         self.decide(id, by, Decision::Deny).await
     }
 
+    /// What a person's answer would make of a pending approval. Nothing is decided.
+    pub async fn dry_decide(&self, id: &str, by: &Session, decision: Decision) -> Result<Approval, NotDecided> {
+        let (now, store) = (self.line.clock.now(), &self.line.store);
+        let approvals = store.approvals(by.tenant().to_owned()).await.map_err(|_| NotDecided::Store)?;
+        let mut approval = approvals.into_iter().find(|approval| approval.id == id).ok_or(NotDecided::Missing)?;
+        approval.decide(by, decision, now, now.after(self.line.granted_for))?;
+        Ok(approval)
+    }
+
     async fn decide(&self, id: &str, by: &Session, decision: Decision) -> Result<Approval, NotDecided> {
         let now = self.line.clock.now();
         let granted_until = now.after(self.line.granted_for);

@@ -55,6 +55,18 @@ impl PolicyFault {
 }
 
 impl PolicyCode {
+    /// All of them, in the order of the documentation.
+    pub const ALL: [Self; 8] = [
+        Self::Syntax,
+        Self::Member,
+        Self::Type,
+        Self::Idle,
+        Self::Annotation,
+        Self::Name,
+        Self::Contract,
+        Self::Internal,
+    ];
+
     /// The code as it stands in findings and documentation.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -102,5 +114,17 @@ pub(super) fn suggest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) 
         Some(candidate) => Some(format!("did you mean `{candidate}`?")),
         None if known.is_empty() || known.len() > FEW => None,
         None => Some(format!("known: {}", known.join(", "))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_code_has_a_page() {
+        for code in PolicyCode::ALL {
+            assert!(crate::refusal::problem_page(code.as_str()).is_some(), "{code:?}");
+        }
     }
 }

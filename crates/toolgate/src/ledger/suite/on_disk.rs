@@ -188,7 +188,7 @@ fn holds_the_lock_for_its_parent() {
     let Ok(path) = std::env::var(HOLDER) else { return };
     let connection = Connection::open(path).unwrap();
     connection.execute_batch("BEGIN IMMEDIATE").unwrap();
-    println!("\nheld");
+    std::io::Write::write_all(&mut std::io::stdout(), b"\nheld\n").unwrap();
     // Until the parent has seen enough.
     std::io::Read::read(&mut std::io::stdin(), &mut [0]).unwrap();
 }
