@@ -1,5 +1,7 @@
 //! A gate is a folder. Everything in it is read and checked before there is a gate, and every fault is told at once.
 
+#[cfg(test)]
+mod agreement;
 mod finding;
 mod located;
 mod settings;
@@ -19,6 +21,7 @@ use toolgate::{Gate, Tool};
 use crate::backend::{self, Databases};
 use crate::identity::Identity;
 
+pub(crate) use finding::FAULTS;
 pub use finding::Finding;
 use located::Located;
 use settings::{Settings, StoreAt};
@@ -38,6 +41,9 @@ pub enum LoadError {
     /// The folder has faults.
     #[error("{} fault{} in the gate folder", .0.len(), if .0.len() == 1 { "" } else { "s" })]
     Findings(Vec<Finding>),
+    /// Nothing has been called yet, so there is nothing to look at.
+    #[error("there is no store yet: nothing has been called")]
+    NoStore,
     /// The store cannot be opened or written.
     #[error("{0}")]
     Store(#[from] StoreError),
@@ -61,8 +67,10 @@ struct Reader<'a> {
 /// What a gate is loaded for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
-    /// To answer calls and to read what became of them: the store is opened.
+    /// To answer calls: the store is opened, and made if it is not there.
     Run,
+    /// To read what became of them: the store is opened and never written. One that is not there yet is empty.
+    Read,
     /// To look at what it is: the store is left alone.
     Look,
 }
@@ -89,11 +97,13 @@ pub fn load_with(dir: &Path, purpose: Purpose, adjust: impl FnOnce(Builder) -> B
     let built = match settings.filter(|_| reader.findings.is_empty()) {
         Some(settings) => {
             let people = Arc::new(settings.identity.clone());
-            let store = if purpose == Purpose::Run { settings.store } else { StoreAt::Memory };
-            builder = builder
-                .standing(people)
-                .approvals_expire(settings.asked_for, settings.granted_for)
-                .open_store(store.opener(dir));
+            let store = match purpose {
+                Purpose::Run => settings.store.opener(dir, StoreAt::open),
+                Purpose::Read => settings.store.opener(dir, StoreAt::open_to_read),
+                Purpose::Look => StoreAt::Memory.opener(dir, StoreAt::open),
+            };
+            builder =
+                builder.standing(people).approvals_expire(settings.asked_for, settings.granted_for).open_store(store);
             adjust(builder).build().map(|gate| Some(Loaded { gate, identity: settings.identity }))
         }
         // There will be no gate, but what is wrong with the rest is told all the same.
@@ -103,7 +113,7 @@ pub fn load_with(dir: &Path, purpose: Purpose, adjust: impl FnOnce(Builder) -> B
         Ok(Some(loaded)) => Ok(loaded),
         Ok(None) => Err(reader.end()),
         Err(BuildError::Store(error)) => Err(LoadError::Store(error)),
-        Err(BuildError::NoStore) => Err(LoadError::Findings(vec![Finding::of_file(SETTINGS, "no store")])),
+        Err(BuildError::NoStore) => Err(LoadError::Findings(vec![Finding::of_file(SETTINGS, "required", "no store")])),
         Err(BuildError::Faults { tools, policies: wrong }) => {
             for fault in tools {
                 let source = sources.iter().find(|source| source.tool_name() == fault.tool);
@@ -117,15 +127,13 @@ pub fn load_with(dir: &Path, purpose: Purpose, adjust: impl FnOnce(Builder) -> B
     }
 }
 
-/// Opens the store of a folder, whatever is wrong with its contracts: evidence is needed most when something is.
+/// Opens the store of a folder to look at it, whatever is wrong with its contracts: evidence is needed most when
+/// something is.
 pub fn open_store(dir: &Path) -> Result<Store, LoadError> {
     let mut reader = Reader { dir, findings: Vec::new(), unread: Vec::new() };
     match reader.settings() {
-        Some(settings) if settings.store.exists(dir) => Ok(settings.store.opener(dir)()?),
-        Some(_) => {
-            let message = "there is no store yet: nothing has been called";
-            Err(LoadError::Findings(vec![Finding::of_file(SETTINGS, message)]))
-        }
+        Some(settings) if settings.store.exists(dir) => Ok(settings.store.open_to_read(dir)?),
+        Some(_) => Err(LoadError::NoStore),
         None => Err(reader.end()),
     }
 }
@@ -169,7 +177,7 @@ impl Reader<'_> {
     fn policies(&mut self) -> Vec<Source> {
         let Some(files) = self.files("policies", "cedar") else {
             let hint = "make the folder policies/; while it is empty, every call is denied";
-            let finding = Finding::of_file("policies", "there is no folder `policies`");
+            let finding = Finding::of_file("policies", "no_policies", "there is no folder `policies`");
             self.findings.push(finding.hint(Some(hint.into())));
             return Vec::new();
         };
@@ -224,7 +232,8 @@ impl Reader<'_> {
             }
             Err(flaw) => {
                 let message = format!("no strict JSON: {}", flaw.message);
-                let finding = Finding::at(&schema.file, &schema.text, flaw.line, flaw.column, message);
+                let finding =
+                    Finding::at(&schema.file, flaw.code.as_str(), &schema.text, flaw.line, flaw.column, message);
                 self.findings.push(finding.hint(flaw.hint().map(str::to_owned)));
                 false
             }
@@ -238,7 +247,11 @@ impl Reader<'_> {
             Ok(entries) => entries,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return None,
             Err(error) => {
-                self.findings.push(Finding::of_file(folder, format!("the folder cannot be read: {error}")));
+                self.findings.push(Finding::of_file(
+                    folder,
+                    "unreadable",
+                    format!("the folder cannot be read: {error}"),
+                ));
                 return Some(Vec::new());
             }
         };
@@ -247,7 +260,11 @@ impl Reader<'_> {
             let file = match entry {
                 Ok(entry) => Path::new(folder).join(entry.file_name()),
                 Err(error) => {
-                    self.findings.push(Finding::of_file(folder, format!("the folder cannot be read: {error}")));
+                    self.findings.push(Finding::of_file(
+                        folder,
+                        "unreadable",
+                        format!("the folder cannot be read: {error}"),
+                    ));
                     continue;
                 }
             };
@@ -259,7 +276,9 @@ impl Reader<'_> {
                 files.push(file);
             } else if !beside && !hidden {
                 let message = format!("this is no file `NAME.{ending}`, and would not be read");
-                self.findings.push(Finding::of_file(file, message).hint(Some("rename it, or move it away".into())));
+                self.findings.push(
+                    Finding::of_file(file, "stray_file", message).hint(Some("rename it, or move it away".into())),
+                );
             }
         }
         files.sort();
@@ -272,7 +291,7 @@ impl Reader<'_> {
             Ok(located) => Some(Source { located: Some(located), ..source }),
             Err(faults) => {
                 for fault in faults {
-                    self.findings.push(Finding::at_offset(file, &source.text, fault.offset, fault.message));
+                    self.findings.push(Finding::at_offset(file, "not_toml", &source.text, fault.offset, fault.message));
                 }
                 None
             }
@@ -289,7 +308,7 @@ impl Reader<'_> {
                     std::io::ErrorKind::PermissionDenied => "the file may not be read".to_owned(),
                     _ => format!("the file cannot be read: {error}"),
                 };
-                self.findings.push(Finding::of_file(file, message));
+                self.findings.push(Finding::of_file(file, "unreadable", message));
                 None
             }
         }
@@ -303,9 +322,9 @@ impl Reader<'_> {
         let finding = match source {
             Some(source) => {
                 let offset = source.located.as_ref().map_or(0, |located| located.offset(&problem.at));
-                Finding::at_offset(&source.file, &source.text, offset, named)
+                Finding::at_offset(&source.file, problem.code, &source.text, offset, named)
             }
-            None => Finding::of_file("tools", named),
+            None => Finding::of_file("tools", problem.code, named),
         };
         self.findings.push(finding.hint(problem.hint));
     }
@@ -313,16 +332,17 @@ impl Reader<'_> {
     fn policy_fault<'s>(&mut self, sources: impl Iterator<Item = &'s Source>, fault: &PolicyFault) {
         let mut sources = sources;
         let source = sources.find(|source| source.file.to_string_lossy() == fault.source);
+        let code = fault.code.as_str();
         let finding = match source {
             Some(source) if fault.line > 0 => {
-                Finding::at(&source.file, &source.text, fault.line, fault.column, fault.message.clone())
+                Finding::at(&source.file, code, &source.text, fault.line, fault.column, fault.message.clone())
             }
             // The policy comes from the contract's key `approval`.
             Some(source) => {
                 let offset = source.located.as_ref().map_or(0, |located| located.offset("/approval"));
-                Finding::at_offset(&source.file, &source.text, offset, fault.message.clone())
+                Finding::at_offset(&source.file, code, &source.text, offset, fault.message.clone())
             }
-            None => Finding::of_file(&fault.source, fault.message.clone()),
+            None => Finding::of_file(&fault.source, code, fault.message.clone()),
         };
         self.findings.push(finding.hint(fault.hint.clone()));
     }

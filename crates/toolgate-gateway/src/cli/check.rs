@@ -5,19 +5,22 @@ use std::path::PathBuf;
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::{Exit, Failure, Output, find_folder};
+use super::color::Style;
+use super::failure::FailureCode;
+use super::folder::{Folder, counted};
+use super::{Exit, Failure, Output};
 use crate::config::{self, Finding, LoadError, Purpose};
 
 /// Check a gate folder.
 #[derive(Debug, Args)]
-#[command(after_help = "Example: toolgate check examples/shop")]
+#[command(after_help = "Example:\n  toolgate check shop")]
 pub(super) struct Check {
     /// The gate folder
     dir: Option<PathBuf>,
     /// Print the schema, in the Cedar language, that the policies are held to
     #[arg(long)]
     print_cedar_schema: bool,
-    /// Say which folder is checked
+    /// Say which folder is checked, and what named it
     #[arg(short, long)]
     verbose: bool,
     /// Print one line of JSON
@@ -27,12 +30,9 @@ pub(super) struct Check {
 
 impl Check {
     pub(super) fn run(self, output: &mut Output) -> Result<Exit, Failure> {
-        let dir = find_folder(self.dir)?;
-        if !dir.is_dir() {
-            return Err(Failure::usage(format!("there is no folder {}", dir.display())));
-        }
+        let Folder { path: dir, found } = Folder::find(self.dir)?;
         if self.verbose {
-            output.note(&format!("checking {}", dir.display()));
+            output.note(&format!("checking {}{}", dir.display(), found.in_brackets()));
         }
         let findings = match config::load(&dir, Purpose::Look) {
             Ok(loaded) if self.print_cedar_schema => {
@@ -44,21 +44,27 @@ impl Check {
             }
             Ok(_) => Vec::new(),
             Err(LoadError::Findings(findings)) => findings,
-            Err(LoadError::Store(error)) => return Err(Failure::fault(error.to_string())),
+            Err(LoadError::NoStore) => Vec::new(),
+            Err(LoadError::Store(error)) => return Err(error.into()),
         };
         if self.json {
             let list: Vec<Value> = findings.iter().map(described).collect();
             output.json(&json!({ "ok": findings.is_empty(), "findings": list }));
         } else if findings.is_empty() {
-            output.line(&format!("ok: no faults in {}", dir.display()));
+            output.labelled(Style::Good, "ok", &format!("no faults in {}", dir.display()));
         } else {
             for finding in &findings {
-                output.line(&finding.to_string());
+                output.labelled(Style::Place, &finding.place(), &finding.told());
             }
-            let plural = if findings.len() == 1 { "fault" } else { "faults" };
-            output.note(&format!("error: {} {plural} in {}", findings.len(), dir.display()));
         }
-        Ok(if findings.is_empty() { Exit::Ok } else { Exit::Usage })
+        match findings.first() {
+            None => {
+                output.next(&format!("toolgate tools {}", dir.display()));
+                Ok(Exit::Ok)
+            }
+            Some(first) => Err(Failure::new(FailureCode::FolderFaults, counted(findings.len(), &dir))
+                .hint(format!("toolgate explain {}", first.code))),
+        }
     }
 }
 
@@ -67,6 +73,7 @@ fn described(finding: &Finding) -> Value {
         "file": finding.file,
         "line": finding.line,
         "column": finding.column,
+        "code": finding.code,
         "message": finding.message,
         "hint": finding.hint,
     })

@@ -4,7 +4,9 @@ mod dropped;
 mod faults;
 mod interrupted;
 mod killed;
+mod manners;
 mod race;
+mod shapes;
 mod shell;
 mod store;
 
