@@ -86,12 +86,8 @@ fn dressed(command: Command) -> Command {
 impl Asked {
     /// What the words ask for, the name of the program first.
     pub(super) fn of(words: &[OsString]) -> Result<Self, Failure> {
-        let asked: Vec<_> = words.iter().skip(1).map(|word| word.to_string_lossy()).collect();
-        match asked.as_slice() {
-            [] => return Ok(Self::Front),
-            // The manual lists the commands; this is the one screen.
-            [only] if only == "-h" => return Ok(Self::Text(StyledStr::from(FRONT))),
-            _ => {}
+        if words.len() < 2 {
+            return Ok(Self::Front);
         }
         let mut tree = tree();
         match tree.try_get_matches_from_mut(words) {
@@ -99,11 +95,20 @@ impl Asked {
                 Cli::from_arg_matches(&matches).map(Self::Command).map_err(|error| misused(&tree, words, &error))
             }
             Err(error) => match error.kind() {
+                // The manual lists the commands; this is the one screen.
+                ErrorKind::DisplayHelp if !words.contains(&"--help".into()) && leads_nowhere(&tree, words) => {
+                    Ok(Self::Text(StyledStr::from(FRONT)))
+                }
                 ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => Ok(Self::Text(error.render())),
                 _ => Err(misused(&tree, words, &error)),
             },
         }
     }
+}
+
+/// Whether the words name no command.
+fn leads_nowhere(tree: &Command, words: &[OsString]) -> bool {
+    words.iter().skip(1).all(|word| tree.find_subcommand(word).is_none())
 }
 
 /// What is wrong with a command line, and the one thing to change.

@@ -46,6 +46,10 @@ fn assert_one_screen(words: &str, help: &str) {
 #[test]
 fn the_short_help_of_every_command_is_one_screen_and_begins_with_an_example() {
     assert_one_screen("", FRONT);
+    for words in [&["toolgate", "-h"][..], &["toolgate", "--color", "never", "-h"]] {
+        let asked = Asked::of(&words.iter().map(OsString::from).collect::<Vec<_>>()).unwrap();
+        assert!(matches!(asked, Asked::Text(text) if text.to_string() == FRONT), "{words:?}");
+    }
     for (words, mut command) in all().into_iter().skip(1) {
         let help = command.render_help().to_string();
         assert_one_screen(&words, &help);
