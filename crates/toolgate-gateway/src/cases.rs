@@ -69,14 +69,14 @@ impl Cases {
             let session = match loaded.identity.session(case.user.as_deref()) {
                 Ok(session) => session,
                 Err(unlisted) => {
-                    findings.push(case.place.finding("as", unlisted.to_string()).hint(unlisted.hint));
+                    findings.push(case.place.finding("as", "unknown_user", unlisted.to_string()).hint(unlisted.hint));
                     continue;
                 }
             };
             let call = Call::new("case", case.tool.as_str(), case.arguments.as_slice());
             let reply = loaded.gate.dry_run(call, &session).await?;
             if let Some(difference) = case.expect.difference(&reply) {
-                let finding = case.place.finding("expect", format!("\"{}\": {difference}", case.name));
+                let finding = case.place.finding("expect", "case_failed", format!("\"{}\": {difference}", case.name));
                 findings.push(finding.hint(advice(case, &reply, &loaded.gate, &session)));
             }
         }

@@ -5,47 +5,51 @@ mod approvals;
 mod audit;
 mod call;
 mod check;
+mod color;
+mod completions;
 mod exec;
 mod exit;
 mod explain;
+mod failure;
+mod folder;
 mod health;
 mod init;
 mod journal;
+mod man;
 mod mcp;
 mod output;
+mod patience;
+mod schema;
 mod serve;
 mod signals;
 mod token;
 mod tools;
+mod tree;
 mod why;
 mod wrap;
 
-use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::error::ErrorKind;
-use clap::{CommandFactory, Parser, Subcommand};
-use toolgate::ledger::Store;
+use clap::{Parser, Subcommand};
 
-use crate::config::{self, LoadError, Loaded, Purpose, SetAside};
-
+use color::ColorChoice;
 pub use exit::Exit;
+use failure::{Failure, FailureCode};
+use folder::{find_folder, load, open_store, tell_set_aside, told};
 pub(crate) use journal::journal;
 pub(crate) use output::Output;
+use tree::{Asked, FRONT};
 
 /// The trust boundary for LLM tool calls.
 #[derive(Debug, Parser)]
-#[command(
-    name = "toolgate",
-    version,
-    about = "The trust boundary for LLM tool calls.",
-    disable_help_subcommand = true,
-    max_term_width = 100
-)]
-#[command(after_help = "Exit codes: `toolgate help exit-codes`. Codes of refusals: `toolgate explain CODE`.")]
+#[command(name = "toolgate", version, about = "The trust boundary for LLM tool calls.", after_help = tree::EXAMPLES)]
 pub struct Cli {
     #[command(subcommand)]
     command: Command,
+    /// Colour the output: auto, always or never
+    #[arg(long, global = true, value_name = "WHEN", value_enum, default_value_t)]
+    #[arg(hide_possible_values = true, hide_default_value = true)]
+    color: ColorChoice,
 }
 
 #[derive(Debug, Subcommand)]
@@ -78,67 +82,43 @@ enum Command {
     Health(health::Health),
     /// Put one MCP server behind a gate, on stdin and stdout
     Wrap(wrap::Wrap),
-    /// Explain the code of a refusal or a problem
+    /// Explain a code that you were given
     Explain(explain::Explain),
     /// Print help, of a command or of `exit-codes`
     Help(explain::Help),
-}
-
-/// What a person reads when a command does not do what was asked.
-#[derive(Debug)]
-pub(crate) struct Failure {
-    exit: Exit,
-    message: String,
-    hint: Option<String>,
+    /// Print the JSON Schema of a file or of an answer
+    Schema(schema::Schema),
+    /// Print the completion script of a shell
+    Completions(completions::Completions),
+    /// Print the manual page, or write the pages of all commands
+    Man(man::Man),
 }
 
 /// Runs the command of this process.
 pub fn main() -> ExitCode {
-    let mut output = Output::new();
-    let arguments: Vec<_> = std::env::args_os().collect();
-    if arguments.len() < 2 {
-        output.note(FRONT);
-        return Exit::Usage.into();
-    }
-    let cli = match Cli::try_parse_from(arguments) {
-        Ok(cli) => cli,
-        Err(error) => {
-            let _ = error.print();
-            return match error.kind() {
-                ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => Exit::Ok.into(),
-                _ => Exit::Usage.into(),
-            };
+    let words: Vec<_> = std::env::args_os().collect();
+    let mut output = Output::colored(ColorChoice::asked_by(&words));
+    let ended = match Asked::of(&words) {
+        Ok(Asked::Command(cli)) => cli.run(&mut output),
+        Ok(Asked::Text(text)) => {
+            output.styled(&text);
+            Ok(Exit::Ok)
         }
+        Ok(Asked::Front) => {
+            output.note(FRONT);
+            return Exit::Usage.into();
+        }
+        Err(failure) => Err(failure),
     };
-    let ran = cli.run(&mut output);
     journal::flush();
-    match ran {
-        Ok(_) if output.failed() => {
-            output.note("error: the answer could not be written; what was done is done");
-            Exit::Fault.into()
-        }
+    let unwritten =
+        || Failure::new(FailureCode::OutputFailed, "the answer could not be written; what was done is done");
+    match ended {
+        Ok(_) if output.failed() => output.error(&unwritten()).into(),
         Ok(exit) => exit.into(),
-        Err(Failure { exit, message, hint }) => {
-            output.note(&format!("error: {message}"));
-            if let Some(hint) = hint {
-                output.note(&format!("hint: {hint}"));
-            }
-            exit.into()
-        }
+        Err(failure) => output.error(&failure).into(),
     }
 }
-
-const FRONT: &str = "\
-toolgate: the trust boundary for LLM tool calls. The model proposes a call; the gate decides whether it may happen,
-makes it happen at most once, and answers with a result or with a reason.
-
-  toolgate init DIR                        write a folder to start from
-  toolgate call DIR TOOL JSON              make one call
-  toolgate exec DIR --from openai-chat     answer a model's message on stdin
-  toolgate approvals DIR list              what waits for a person
-  toolgate check DIR                       every fault of a gate folder
-
-`toolgate --help` lists all commands, `toolgate COMMAND --help` explains one.";
 
 impl Cli {
     fn run(self, output: &mut Output) -> Result<Exit, Failure> {
@@ -168,91 +148,11 @@ impl Cli {
                 Command::Why(why) => why.run(output).await,
                 Command::Wrap(wrap) => wrap.run(output).await,
                 Command::Explain(explain) => explain.run(output),
-                Command::Help(help) => help.run(output, Cli::command()),
+                Command::Help(help) => help.run(output),
+                Command::Schema(schema) => schema.run(output),
+                Command::Completions(completions) => completions.run(output),
+                Command::Man(man) => man.run(output),
             }
         })
-    }
-}
-
-/// The folder that was named, else `$TOOLGATE_DIR`, else the working folder if it is one.
-fn find_folder(named: Option<PathBuf>) -> Result<PathBuf, Failure> {
-    #[expect(clippy::disallowed_methods, reason = "the command line is the room of the environment")]
-    let from_environment = || std::env::var_os("TOOLGATE_DIR").map(PathBuf::from);
-    let here = || Path::new("toolgate.toml").is_file().then(|| PathBuf::from("."));
-    named.or_else(from_environment).or_else(here).ok_or_else(|| {
-        Failure::usage("no gate folder: none was named, and there is no toolgate.toml here")
-            .hint("name the folder, or set TOOLGATE_DIR")
-    })
-}
-
-/// Loads the gate of a folder; its faults go to stderr, all at once.
-fn load(dir: &Path, purpose: Purpose, output: &mut Output) -> Result<Loaded, Failure> {
-    if !dir.is_dir() {
-        return Err(Failure::usage(format!("there is no folder {}", dir.display())));
-    }
-    config::load(dir, purpose).map_err(|error| told(error, dir, output))
-}
-
-/// Opens the store of a folder.
-fn open_store(dir: &Path, output: &mut Output) -> Result<Store, Failure> {
-    config::open_store(dir).map_err(|error| told(error, dir, output))
-}
-
-/// Names every tool that a server does without, and why.
-fn tell_set_aside(set_aside: &[SetAside], output: &mut Output) {
-    for SetAside { tool, findings } in set_aside {
-        output.note(&format!("warning: the tool {tool} is set aside, and the others are served:"));
-        findings.iter().for_each(|finding| output.note(&finding.to_string()));
-    }
-}
-
-fn told(error: LoadError, dir: &Path, output: &mut Output) -> Failure {
-    match error {
-        LoadError::Findings(findings) => {
-            for finding in &findings {
-                output.note(&finding.to_string());
-            }
-            let count = findings.len();
-            let plural = if count == 1 { "fault" } else { "faults" };
-            Failure::usage(format!("{count} {plural} in {}; nothing was run", dir.display()))
-        }
-        LoadError::Store(error) => Failure::fault(error.to_string()),
-    }
-}
-
-impl Failure {
-    fn new(exit: Exit, message: impl Into<String>) -> Self {
-        Self { exit, message: message.into(), hint: None }
-    }
-
-    fn usage(message: impl Into<String>) -> Self {
-        Self::new(Exit::Usage, message)
-    }
-
-    fn fault(message: impl Into<String>) -> Self {
-        Self::new(Exit::Fault, message)
-    }
-
-    fn hint(mut self, hint: impl Into<String>) -> Self {
-        self.hint = Some(hint.into());
-        self
-    }
-}
-
-impl From<toolgate::fault::Fault> for Failure {
-    fn from(fault: toolgate::fault::Fault) -> Self {
-        Self::fault(fault.to_string())
-    }
-}
-
-impl From<toolgate::ledger::StoreError> for Failure {
-    fn from(error: toolgate::ledger::StoreError) -> Self {
-        Self::fault(error.to_string())
-    }
-}
-
-impl From<crate::identity::Unlisted> for Failure {
-    fn from(unlisted: crate::identity::Unlisted) -> Self {
-        Self { exit: Exit::Usage, message: unlisted.to_string(), hint: unlisted.hint }
     }
 }

@@ -1,5 +1,7 @@
 //! A gate is a folder. Everything in it is read and checked before there is a gate, and every fault is told at once.
 
+#[cfg(test)]
+mod agreement;
 mod finding;
 mod located;
 mod reader;
@@ -17,6 +19,7 @@ use crate::backend::{Databases, Means, Upstreams};
 use crate::http;
 use crate::identity::Identity;
 
+pub(crate) use finding::FAULTS;
 pub use finding::Finding;
 pub(crate) use located::Located;
 use reader::{Reader, Source};
@@ -80,6 +83,9 @@ pub enum LoadError {
     /// The folder has faults.
     #[error("{} fault{} in the gate folder", .0.len(), if .0.len() == 1 { "" } else { "s" })]
     Findings(Vec<Finding>),
+    /// Nothing has been called yet, so there is nothing to look at.
+    #[error("there is no store yet: nothing has been called")]
+    NoStore,
     /// The store cannot be opened or written.
     #[error("{0}")]
     Store(#[from] StoreError),
@@ -88,11 +94,12 @@ pub enum LoadError {
 /// What a gate is loaded for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
-    /// To answer one command, and to read what became of calls: the store is opened. A fault anywhere and there is no
-    /// gate.
+    /// To answer one command: the store is opened, and made if it is not there. A fault anywhere and there is no gate.
     Run,
     /// To answer calls for as long as it may be: the store is opened. A tool with faults is set aside.
     Serve,
+    /// To read what became of calls: the store is opened and never written. One that is not there yet is empty.
+    Read,
     /// To look at what it is: the store is left alone. A fault anywhere and there is no gate.
     Look,
     /// To judge cases: the store and what has a seed are made anew, in memory, and nothing lasts.
@@ -122,7 +129,7 @@ fn ready_with(dir: &Path, purpose: Purpose, adjust: impl FnOnce(Builder) -> Buil
     let lock = reader.lock(settings.as_ref());
     let upstreams = settings.as_ref().map(|settings| settings.upstreams(dir, &lock)).unwrap_or_default();
     let databases = match purpose {
-        Purpose::Run | Purpose::Serve | Purpose::Look => Databases::new(dir, databases),
+        Purpose::Run | Purpose::Serve | Purpose::Read | Purpose::Look => Databases::new(dir, databases),
         Purpose::Rehearse => Databases::rehearsed(dir, databases),
     };
     let means = Means { databases, upstreams };
@@ -136,7 +143,7 @@ fn ready_with(dir: &Path, purpose: Purpose, adjust: impl FnOnce(Builder) -> Buil
         builder = builder.tool(tool);
     }
     match purpose {
-        Purpose::Run | Purpose::Look | Purpose::Rehearse => reader.databases(&means.databases),
+        Purpose::Run | Purpose::Read | Purpose::Look | Purpose::Rehearse => reader.databases(&means.databases),
         // Tools of other databases serve on; each tool of one that cannot be opened tells so itself.
         Purpose::Serve => {}
     }
@@ -145,24 +152,25 @@ fn ready_with(dir: &Path, purpose: Purpose, adjust: impl FnOnce(Builder) -> Buil
     }
     let may_be_built = match purpose {
         Purpose::Serve => reader.findings.is_empty(),
-        Purpose::Run | Purpose::Look | Purpose::Rehearse => reader.findings.is_empty() && reader.of_tools.is_empty(),
+        Purpose::Run | Purpose::Read | Purpose::Look | Purpose::Rehearse => {
+            reader.findings.is_empty() && reader.of_tools.is_empty()
+        }
     };
     let built = match settings.filter(|_| may_be_built) {
         Some(settings) => {
             let people = Arc::new(settings.identity.clone());
             let store = match purpose {
-                Purpose::Run | Purpose::Serve => settings.store.clone(),
-                Purpose::Look | Purpose::Rehearse => StoreAt::Memory,
+                Purpose::Run | Purpose::Serve => settings.store.opener(dir, StoreAt::open),
+                Purpose::Read => settings.store.opener(dir, StoreAt::open_to_read),
+                Purpose::Look | Purpose::Rehearse => StoreAt::Memory.opener(dir, StoreAt::open),
             };
-            builder = builder
-                .standing(people)
-                .approvals_expire(settings.asked_for, settings.granted_for)
-                .open_store(store.opener(dir));
+            builder =
+                builder.standing(people).approvals_expire(settings.asked_for, settings.granted_for).open_store(store);
             let Settings { identity, http, operator_speaks, .. } = settings;
             let upstreams = means.upstreams;
             let ready = |gate| Ready { gate, identity, http, operator_speaks, set_aside: Vec::new(), upstreams };
             match purpose {
-                Purpose::Run | Purpose::Look | Purpose::Rehearse => {
+                Purpose::Run | Purpose::Read | Purpose::Look | Purpose::Rehearse => {
                     adjust(builder).prepare().map(|gate| Some(ready(gate)))
                 }
                 Purpose::Serve => adjust(builder).prepare_without_faulty(&reader.unread).map(|sound| {
@@ -178,7 +186,7 @@ fn ready_with(dir: &Path, purpose: Purpose, adjust: impl FnOnce(Builder) -> Buil
         Ok(Some(ready)) => Ok(Ready { set_aside: reader.set_aside(), ..ready }),
         Ok(None) => Err(reader.end()),
         Err(BuildError::Store(error)) => Err(LoadError::Store(error)),
-        Err(BuildError::NoStore) => Err(LoadError::Findings(vec![Finding::of_file(SETTINGS, "no store")])),
+        Err(BuildError::NoStore) => Err(LoadError::Findings(vec![Finding::of_file(SETTINGS, "required", "no store")])),
         Err(BuildError::Faults { tools, policies: wrong }) => {
             reader.faults(&sources, tools, &policies, wrong);
             Err(reader.end())
@@ -186,15 +194,13 @@ fn ready_with(dir: &Path, purpose: Purpose, adjust: impl FnOnce(Builder) -> Buil
     }
 }
 
-/// Opens the store of a folder, whatever is wrong with its contracts: evidence is needed most when something is.
+/// Opens the store of a folder to look at it, whatever is wrong with its contracts: evidence is needed most when
+/// something is.
 pub fn open_store(dir: &Path) -> Result<Store, LoadError> {
     let mut reader = Reader::of(dir);
     match reader.settings() {
-        Some(settings) if settings.store.exists(dir) => Ok(settings.store.opener(dir)()?),
-        Some(_) => {
-            let message = "there is no store yet: nothing has been called";
-            Err(LoadError::Findings(vec![Finding::of_file(SETTINGS, message)]))
-        }
+        Some(settings) if settings.store.exists(dir) => Ok(settings.store.open_to_read(dir)?),
+        Some(_) => Err(LoadError::NoStore),
         None => Err(reader.end()),
     }
 }

@@ -32,7 +32,7 @@ use crate::stage::{Halt, Stop};
 use crate::trace::{Learned, Trace};
 use crate::wire::{Broken, Proposed};
 
-pub use crate::policy::PolicyFault;
+pub use crate::policy::{PolicyCode, PolicyFault};
 pub use builder::{BuildError, Builder, Prepared, Sound};
 use recorder::Recorder;
 use records::Heading;
@@ -254,6 +254,15 @@ impl Gate {
     /// Says no to a pending approval.
     pub async fn deny(&self, id: &str, by: &Session) -> Result<Approval, NotDecided> {
         self.decide(id, by, Decision::Deny).await
+    }
+
+    /// What a person's answer would make of a pending approval. Nothing is decided.
+    pub async fn dry_decide(&self, id: &str, by: &Session, decision: Decision) -> Result<Approval, NotDecided> {
+        let (now, store) = (self.line.clock.now(), &self.line.store);
+        let approvals = store.approvals(by.tenant().to_owned()).await.map_err(|_| NotDecided::Store)?;
+        let mut approval = approvals.into_iter().find(|approval| approval.id == id).ok_or(NotDecided::Missing)?;
+        approval.decide(by, decision, now, now.after(self.line.granted_for))?;
+        Ok(approval)
     }
 
     async fn decide(&self, id: &str, by: &Session, decision: Decision) -> Result<Approval, NotDecided> {

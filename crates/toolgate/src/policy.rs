@@ -35,7 +35,7 @@ use crate::json::Digest;
 use crate::refusal::Fix;
 use crate::session::Session;
 
-pub use fault::PolicyFault;
+pub use fault::{PolicyCode, PolicyFault};
 
 use schema::Vocabulary;
 use slices::{Kinds, Slice};

@@ -3,6 +3,7 @@
 //! A refusal never holds a value that somebody sent, nor any text of a library. The one place where a backend's own words
 //! may stand is `tool_said`, where the contract shows the tool's words in any case.
 
+mod pages;
 mod table;
 
 use std::borrow::Cow;
@@ -13,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::schema::Problem;
 
+pub use pages::{HEADINGS, Pages};
 pub use table::{AuditClass, Code, McpForm, Row};
 
 /// What became of the outside world.
@@ -211,20 +213,17 @@ impl Refusal {
     }
 }
 
-/// The page of every problem code, in Markdown.
-const PROBLEMS: &str = include_str!("refusal/problems.md");
+/// The page of every problem code.
+const PROBLEMS: Pages = Pages::of(include_str!("refusal/problems.md"));
 
-/// The codes of problems in arguments, in the order of the documentation.
+/// The codes of problems in calls and contracts, in the order of the documentation.
 pub fn problem_codes() -> impl Iterator<Item = &'static str> {
-    PROBLEMS.lines().filter_map(|line| line.strip_prefix("## "))
+    PROBLEMS.codes()
 }
 
 /// What the documentation says of a problem code, in Markdown.
 pub fn problem_page(code: &str) -> Option<String> {
-    let from_heading = PROBLEMS.lines().skip_while(|line| line.strip_prefix("## ") != Some(code));
-    let mut lines = vec![from_heading.clone().next()?];
-    lines.extend(from_heading.skip(1).take_while(|line| !line.starts_with("# ") && !line.starts_with("## ")));
-    Some(lines.join("\n"))
+    PROBLEMS.page(code)
 }
 
 /// The shape of a refusal in answers and in the ledger (DESIGN of the answer: code, message, details, fix, retry,
@@ -313,7 +312,7 @@ fn is_zero(count: &usize) -> bool {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "a test may panic")]
+#[allow(clippy::unwrap_used, clippy::panic, clippy::disallowed_methods, reason = "a test may panic")]
 mod tests {
     use super::*;
 
@@ -334,10 +333,26 @@ mod tests {
         for code in Code::ALL {
             let page = code.page();
             assert!(page.starts_with(&format!("# {code}\n")), "the page of {code} starts with its name");
-            for heading in ["What it means", "Why it happens", "What to do", "What happened to the effect"] {
+            for heading in HEADINGS {
                 assert!(page.contains(&format!("\n## {heading}\n")), "the page of {code} lacks {heading}");
             }
         }
+    }
+
+    #[test]
+    fn every_problem_code_has_a_page_with_the_four_headings() {
+        assert!(problem_codes().count() > 40);
+        for code in problem_codes() {
+            let page = problem_page(code).unwrap();
+            assert!(page.starts_with(&format!("# {code}\n")), "the page of {code} starts with its name");
+            for heading in HEADINGS {
+                let text =
+                    page.split_once(&format!("\n## {heading}\n\n")).unwrap_or_else(|| panic!("{heading}: {page}")).1;
+                let text = text.split("\n## ").next().unwrap();
+                assert!(!text.trim().is_empty(), "the page of {code} says nothing under {heading}");
+            }
+        }
+        assert_eq!(problem_page("no_such_code"), None);
     }
 
     #[test]

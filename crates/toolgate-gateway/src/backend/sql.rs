@@ -70,7 +70,7 @@ impl Sql {
                     None => format!("declare it under [databases.{name}] in toolgate.toml"),
                     Some(_) => format!("known: {}", databases.names().collect::<Vec<_>>().join(", ")),
                 });
-                problems.hinted(table.place("database"), "unknown", "there is no such database", Some(hint));
+                problems.hinted(table.place("database"), "unknown_database", "there is no such database", Some(hint));
             }
             database
         });

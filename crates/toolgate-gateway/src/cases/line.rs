@@ -1,5 +1,6 @@
 //! One line of a file of cases.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -45,7 +46,7 @@ impl Case {
         });
         let (whole, raw) = read.map_err(|flaw| {
             let hint = flaw.hint().map(str::to_owned);
-            vec![place.at(flaw.column, format!("no strict JSON: {}", flaw.message)).hint(hint)]
+            vec![place.at(flaw.column, flaw.code.as_str(), format!("no strict JSON: {}", flaw.message)).hint(hint)]
         })?;
         place.columns = raw.iter().map(|(name, value)| (name.clone(), column_of(text, value))).collect();
         let mut problems = Problems::default();
@@ -95,13 +96,22 @@ fn read_parts(whole: &Value, problems: &mut Problems) -> Option<Parts> {
 
 impl Place {
     /// A fault at the value of a member; at the start of the line where there is no such member.
-    pub(super) fn finding(&self, member: &str, message: impl Into<String>) -> Finding {
-        self.at(self.columns.get(member).copied().unwrap_or(1), message)
+    pub(super) fn finding(
+        &self,
+        member: &str,
+        code: impl Into<Cow<'static, str>>,
+        message: impl Into<String>,
+    ) -> Finding {
+        self.at(self.columns.get(member).copied().unwrap_or(1), code, message)
     }
 
-    fn at(&self, column: usize, message: impl Into<String>) -> Finding {
-        let (file, source) = (self.file.clone(), Some(self.text.clone()));
-        Finding { file, line: self.line, column, message: message.into(), hint: None, source }
+    fn at(&self, column: usize, code: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Finding {
+        Finding {
+            line: self.line,
+            column,
+            source: Some(self.text.clone()),
+            ..Finding::of_file(&self.file, code, message)
+        }
     }
 
     fn problem(&self, problem: toolgate::schema::Problem) -> Finding {
@@ -110,7 +120,7 @@ impl Place {
             "" => problem.message,
             path => format!("{}: {}", path.replace('/', "."), problem.message),
         };
-        self.finding(path.split('/').next().unwrap_or_default(), named).hint(problem.hint)
+        self.finding(path.split('/').next().unwrap_or_default(), problem.code, named).hint(problem.hint)
     }
 }
 

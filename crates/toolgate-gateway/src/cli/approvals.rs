@@ -1,23 +1,26 @@
 //! `toolgate approvals`: what waits for a person, and a person's answer.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use serde_json::Value;
-use toolgate::approval::{Approval, NotDecided};
+use toolgate::approval::{Approval, Decision, NotDecided};
 use toolgate::clock::Millis;
 use toolgate::session::Session;
 
-use super::{Exit, Failure, Output, load};
+use super::failure::FailureCode;
+use super::{Exit, Failure, Output, find_folder, load};
 use crate::config::{Loaded, Purpose};
 use crate::shown;
 
 /// Look at approvals and answer them.
 #[derive(Debug, Args)]
-#[command(after_help = "Example: toolgate approvals examples/shop approve apr_01J8... --as mia@acme")]
+#[command(
+    after_help = "Examples:\n  toolgate approvals shop list\n  toolgate approvals shop approve apr_01J8... --as mia@acme"
+)]
 pub(super) struct Approvals {
     /// The gate folder
-    dir: PathBuf,
+    dir: Option<PathBuf>,
     #[command(subcommand)]
     action: Action,
 }
@@ -25,11 +28,13 @@ pub(super) struct Approvals {
 #[derive(Debug, Subcommand)]
 enum Action {
     /// List the approvals of a tenant, newest first
+    #[command(after_help = "Example:\n  toolgate approvals shop list --as mia@acme")]
     List {
         #[command(flatten)]
         common: Common,
     },
     /// Show one approval: the exact arguments and who may answer
+    #[command(after_help = "Example:\n  toolgate approvals shop show apr_01J8...")]
     Show {
         /// Its id
         id: String,
@@ -37,16 +42,24 @@ enum Action {
         common: Common,
     },
     /// Say yes; the same call, sent again, then runs
+    #[command(after_help = "Example:\n  toolgate approvals shop approve apr_01J8... --as mia@acme")]
     Approve {
         /// Its id
         id: String,
+        /// Tell what the answer would make of it, and decide nothing
+        #[arg(long)]
+        dry_run: bool,
         #[command(flatten)]
         common: Common,
     },
     /// Say no
+    #[command(after_help = "Example:\n  toolgate approvals shop deny apr_01J8... --as mia@acme")]
     Deny {
         /// Its id
         id: String,
+        /// Tell what the answer would make of it, and decide nothing
+        #[arg(long)]
+        dry_run: bool,
         #[command(flatten)]
         common: Common,
     },
@@ -67,7 +80,13 @@ struct Common {
 
 impl Approvals {
     pub(super) async fn run(self, output: &mut Output) -> Result<Exit, Failure> {
-        let loaded = load(&self.dir, Purpose::Run, output)?;
+        let dir = find_folder(self.dir)?;
+        let purpose = match &self.action {
+            Action::List { .. } | Action::Show { .. } => Purpose::Read,
+            Action::Approve { dry_run: true, .. } | Action::Deny { dry_run: true, .. } => Purpose::Read,
+            Action::Approve { .. } | Action::Deny { .. } => Purpose::Run,
+        };
+        let loaded = load(&dir, purpose, output)?;
         let now = loaded.gate.now();
         match self.action {
             Action::List { common } => {
@@ -77,31 +96,31 @@ impl Approvals {
                     true => output.json(&approvals.iter().map(|one| shown::approval(one, now)).collect::<Vec<Value>>()),
                     false => approvals.iter().for_each(|one| output.line(&summary(one, now))),
                 }
+                if let Some(one) = approvals.iter().find(|one| one.state_at(now) == "pending") {
+                    output.next(&format!("toolgate approvals {} show {}", dir.display(), one.id));
+                }
                 Ok(Exit::Ok)
             }
             Action::Show { id, common } => {
                 let session = common.session(&loaded)?;
                 let approvals = loaded.gate.approvals(&session).await?;
                 let Some(one) = approvals.iter().find(|one| one.id == id) else {
-                    return Err(Failure::new(Exit::Refused, NotDecided::Missing.to_string()));
+                    return Err(missing(&dir));
                 };
                 match common.json {
                     true => output.json(&shown::approval(one, now)),
                     false => show(one, now, output),
                 }
+                if one.state_at(now) == "pending" {
+                    output.next(&format!("toolgate approvals {} approve {id} --as USER@TENANT", dir.display()));
+                }
                 Ok(Exit::Ok)
             }
-            Action::Approve { id, common } => {
-                let session = common.session(&loaded)?;
-                let decided = loaded.gate.approve(&id, &session).await;
-                loaded.finish().await?;
-                answer(decided, &common, now, output)
+            Action::Approve { id, dry_run, common } => {
+                decide(&loaded, &id, Decision::Approve, dry_run, &common, &dir, output).await
             }
-            Action::Deny { id, common } => {
-                let session = common.session(&loaded)?;
-                let decided = loaded.gate.deny(&id, &session).await;
-                loaded.finish().await?;
-                answer(decided, &common, now, output)
+            Action::Deny { id, dry_run, common } => {
+                decide(&loaded, &id, Decision::Deny, dry_run, &common, &dir, output).await
             }
         }
     }
@@ -114,28 +133,50 @@ impl Common {
     }
 }
 
-fn answer(
-    decided: Result<Approval, NotDecided>,
+async fn decide(
+    loaded: &Loaded,
+    id: &str,
+    decision: Decision,
+    dry_run: bool,
     common: &Common,
-    now: Millis,
+    dir: &Path,
     output: &mut Output,
 ) -> Result<Exit, Failure> {
+    let session = common.session(loaded)?;
+    if dry_run {
+        output.note("dry run: nothing is decided");
+    }
+    let decided = match decision {
+        _ if dry_run => loaded.gate.dry_decide(id, &session, decision).await,
+        Decision::Approve => loaded.gate.approve(id, &session).await,
+        Decision::Deny => loaded.gate.deny(id, &session).await,
+    };
+    loaded.finish().await?;
+    let now = loaded.gate.now();
     match decided {
         Ok(approval) => {
             match common.json {
                 true => output.json(&shown::approval(&approval, now)),
                 false => output.line(&summary(&approval, now)),
             }
-            if approval.state_at(now) == "granted" {
+            if dry_run {
+                let answer = if decision == Decision::Approve { "approve" } else { "deny" };
+                output.next(&format!("toolgate approvals {} {answer} {id}", dir.display()));
+            } else if approval.state_at(now) == "granted" {
                 output.next("send the same call again; it uses the grant up");
             }
             Ok(Exit::Ok)
         }
-        Err(NotDecided::Store) => Err(Failure::fault(NotDecided::Store.to_string())),
-        Err(not @ (NotDecided::Missing | NotDecided::Closed(_) | NotDecided::Expired | NotDecided::NotYours(_))) => {
-            Err(Failure::new(Exit::Refused, not.to_string()).hint("toolgate explain approval_required"))
+        Err(NotDecided::Missing) => Err(missing(dir)),
+        Err(not @ (NotDecided::Closed(_) | NotDecided::Expired | NotDecided::NotYours(_) | NotDecided::Store)) => {
+            Err(not.into())
         }
     }
+}
+
+fn missing(dir: &Path) -> Failure {
+    Failure::new(FailureCode::ApprovalMissing, NotDecided::Missing.to_string())
+        .hint(format!("toolgate approvals {} list", dir.display()))
 }
 
 fn summary(approval: &Approval, now: Millis) -> String {

@@ -1,6 +1,6 @@
 //! `toolgate call`: one call.
 
-use std::path::PathBuf;
+use std::path::Path;
 
 use clap::Args;
 use toolgate::call::OperationId;
@@ -8,6 +8,9 @@ use toolgate::refusal::Code;
 use toolgate::trace::Trace;
 use toolgate::{Call as Proposed, Reply};
 
+use super::failure::FailureCode;
+use super::folder::Folder;
+use super::patience::patiently;
 use super::signals::drain_on_interrupt;
 use super::{Exit, Failure, Output, load};
 use crate::config::Purpose;
@@ -15,15 +18,19 @@ use crate::shown::Shown;
 
 /// Make one call.
 #[derive(Debug, Args)]
-#[command(after_help = "Example: toolgate call examples/shop get_order '{\"order_id\":\"ord_4821\"}' --as alice@acme")]
+#[command(
+    override_usage = "toolgate call [OPTIONS] [DIR] TOOL [JSON]",
+    after_help = "Example:\n  toolgate call shop get_order '{\"order_id\":\"ord_4821\"}' --as alice@acme",
+    after_long_help = "Of two words the first is DIR if it is a folder that holds toolgate.toml, and else TOOL."
+)]
 pub(super) struct Call {
     /// The gate folder
-    dir: PathBuf,
+    dir: Option<String>,
     /// The name of the tool
-    tool: String,
-    /// The arguments, as the text that a model would send
-    #[arg(default_value = "{}")]
-    arguments: String,
+    tool: Option<String>,
+    /// The arguments, as the text that a model would send; `{}` if left out
+    #[arg(value_name = "JSON")]
+    arguments: Option<String>,
     /// Who is asking: a user that the folder lists
     #[arg(long = "as", value_name = "USER@TENANT")]
     user: Option<String>,
@@ -48,10 +55,14 @@ impl Call {
     pub(super) async fn run(self, output: &mut Output) -> Result<Exit, Failure> {
         drain_on_interrupt();
         let operation = self.operation.as_deref().map(OperationId::parse).transpose();
-        let operation = operation.map_err(|error| Failure::usage(error.to_string()))?;
-        let loaded = load(&self.dir, Purpose::Run, output)?;
+        let operation = operation.map_err(|error| Failure::new(FailureCode::InvalidOperation, error.to_string()))?;
+        let (Folder { path: dir, .. }, [tool, arguments, _]) = Folder::of_words([self.dir, self.tool, self.arguments])?;
+        let tool = tool.ok_or_else(|| {
+            Failure::usage("the name of a tool is missing").hint(format!("toolgate tools {}", dir.display()))
+        })?;
+        let loaded = load(&dir, Purpose::Run, output)?;
         let session = loaded.identity.session(self.user.as_deref())?;
-        let mut call = Proposed::new("call_1", &self.tool, self.arguments.as_bytes());
+        let mut call = Proposed::new("call_1", &tool, arguments.as_deref().unwrap_or("{}").as_bytes());
         if let Some(operation) = operation {
             call = call.operation(operation);
         }
@@ -62,7 +73,7 @@ impl Call {
             output.note("dry run: nobody is asked and nothing is run");
             loaded.gate.dry_run(call, &session).await?
         } else {
-            loaded.gate.call(call, &session).await?
+            patiently("the call is running", loaded.gate.call(call, &session), output).await?
         };
         loaded.finish().await?;
         if self.trace && !self.json {
@@ -74,23 +85,20 @@ impl Call {
             true => output.json(&shown),
             false => output.pretty(&shown),
         }
-        if !self.json {
-            self.advise(&reply, output);
-        }
+        advise(&reply, &dir, output);
         Ok(Exit::of(&reply))
     }
+}
 
-    fn advise(&self, reply: &Reply, output: &mut Output) {
-        let dir = self.dir.display();
-        match reply.code() {
-            Some(Code::ApprovalRequired) => {
-                if let Some(notice) = reply.refusal().and_then(|refusal| refusal.approval_notice()) {
-                    output.next(&format!("toolgate approvals {dir} approve {} --as USER@TENANT", notice.id));
-                }
-            }
-            Some(code) => output.next(&format!("toolgate explain {code}")),
-            None => output.next(&format!("toolgate why {dir} {}", reply.reference())),
+fn advise(reply: &Reply, dir: &Path, output: &mut Output) {
+    let dir = dir.display();
+    let notice = reply.refusal().and_then(|refusal| refusal.approval_notice());
+    match (reply.code(), notice) {
+        (Some(Code::ApprovalRequired), Some(notice)) => {
+            output.next(&format!("toolgate approvals {dir} approve {} --as USER@TENANT", notice.id));
         }
+        (Some(code), _) => output.next(&format!("toolgate explain {code}")),
+        (None, _) => output.next(&format!("toolgate why {dir} {}", reply.reference())),
     }
 }
 

@@ -6,20 +6,23 @@ use clap::Args;
 use serde::Serialize;
 use serde_json::json;
 
-use super::{Exit, Failure, Output, find_folder};
+use super::color::Style;
+use super::failure::FailureCode;
+use super::folder::{Folder, counted as faults_of};
+use super::{Exit, Failure, Output};
 use crate::cases::Cases;
 use crate::config::{self, Finding, LoadError, Loaded, Purpose};
 
 /// Check a gate folder: contracts, policies, and the cases that they must hold.
 #[derive(Debug, Args)]
-#[command(after_help = "Example: toolgate check examples/shop")]
+#[command(after_help = "Example:\n  toolgate check shop")]
 pub(super) struct Check {
     /// The gate folder
     dir: Option<PathBuf>,
     /// Print the schema, in the Cedar language, that the policies are held to
     #[arg(long)]
     print_cedar_schema: bool,
-    /// Say which folder is checked
+    /// Say which folder is checked, and what named it
     #[arg(short, long)]
     verbose: bool,
     /// Print one line of JSON
@@ -53,12 +56,9 @@ struct Judged {
 
 impl Check {
     pub(super) async fn run(self, output: &mut Output) -> Result<Exit, Failure> {
-        let dir = find_folder(self.dir.clone())?;
-        if !dir.is_dir() {
-            return Err(Failure::usage(format!("there is no folder {}", dir.display())));
-        }
+        let Folder { path: dir, found } = Folder::find(self.dir)?;
         if self.verbose {
-            output.note(&format!("checking {}", dir.display()));
+            output.note(&format!("checking {}{}", dir.display(), found.in_brackets()));
         }
         let loaded = loaded(&dir, Purpose::Look)?;
         if let (true, Ok(loaded)) = (self.print_cedar_schema, &loaded) {
@@ -71,9 +71,16 @@ impl Check {
         let report = examined(&dir, loaded).await?;
         match self.json {
             true => output.json(&report),
-            false => report.show(&dir, output),
+            false => report.show(output),
         }
-        Ok(if report.ok { Exit::Ok } else { Exit::Usage })
+        match report.findings.first() {
+            None => {
+                output.next(&format!("toolgate tools {}", dir.display()));
+                Ok(Exit::Ok)
+            }
+            Some(first) => Err(Failure::new(FailureCode::FolderFaults, report.in_words(&dir))
+                .hint(format!("toolgate explain {}", first.code))),
+        }
     }
 }
 
@@ -82,7 +89,8 @@ fn loaded(dir: &Path, purpose: Purpose) -> Result<Result<Loaded, Vec<Finding>>, 
     match config::load(dir, purpose) {
         Ok(loaded) => Ok(Ok(loaded)),
         Err(LoadError::Findings(findings)) => Ok(Err(findings)),
-        Err(LoadError::Store(error)) => Err(Failure::fault(error.to_string())),
+        Err(LoadError::NoStore) => Ok(Err(Vec::new())),
+        Err(LoadError::Store(error)) => Err(error.into()),
     }
 }
 
@@ -112,22 +120,25 @@ async fn examined(dir: &Path, loaded: Result<Loaded, Vec<Finding>>) -> Result<Re
 }
 
 impl Report {
-    fn show(&self, dir: &Path, output: &mut Output) {
-        let Judged { judged, failed } = self.cases;
+    fn show(&self, output: &mut Output) {
+        let Judged { judged, .. } = self.cases;
         if let (true, Some(Counts { tools, policies })) = (self.ok, &self.counts) {
             let tools = counted(*tools, "tool", "tools");
             let policies = counted(*policies, "policy", "policies");
-            output.line(&format!("ok: {tools}, {policies}, {}", counted(judged, "case", "cases")));
-            return;
+            output.labelled(Style::Good, "ok", &format!("{tools}, {policies}, {}", counted(judged, "case", "cases")));
         }
         for finding in &self.findings {
-            output.line(&finding.to_string());
+            output.labelled(Style::Place, &finding.place(), &finding.told());
         }
-        let dir = dir.display();
-        output.note(&match failed {
-            0 => format!("error: {} in {dir}", counted(self.findings.len(), "fault", "faults")),
-            failed => format!("error: {failed} of {} in {dir} failed", counted(judged, "case", "cases")),
-        });
+    }
+
+    /// How much is wrong.
+    fn in_words(&self, dir: &Path) -> String {
+        let Judged { judged, failed } = self.cases;
+        match failed {
+            0 => faults_of(self.findings.len(), dir),
+            failed => format!("{failed} of {} in {} failed", counted(judged, "case", "cases"), dir.display()),
+        }
     }
 }
 

@@ -12,6 +12,8 @@ use toolgate::json::Limits;
 use toolgate::wire::Dialect;
 
 use super::call::show_trace;
+use super::failure::FailureCode;
+use super::patience::patiently;
 use super::signals::drain_on_interrupt;
 use super::{Exit, Failure, Output, find_folder, load};
 use crate::config::Purpose;
@@ -19,7 +21,7 @@ use crate::shown::Outcome;
 
 /// Answer a model's message.
 #[derive(Debug, Args)]
-#[command(after_help = "Example: toolgate exec examples/shop --from openai-chat < examples/shop/message.json")]
+#[command(after_help = "Example:\n  toolgate exec shop --from openai-chat < shop/message.json")]
 pub(super) struct Exec {
     /// The gate folder
     dir: Option<PathBuf>,
@@ -52,7 +54,10 @@ impl Exec {
         let message = read_message()?;
         let limits = Limits { size: message.len(), ..Limits::default() };
         let turn = self.from.decode(&message, &limits).map_err(|fault| {
-            Failure::usage(format!("this is no message of {}: {fault}", self.from)).hint("nothing of it was run")
+            Failure::new(
+                FailureCode::InvalidMessage,
+                format!("this is no message of {}: {fault}; nothing was run", self.from),
+            )
         })?;
         let (calls, asked) = turn.open();
         let ids: Vec<String> = calls.iter().map(|call| call.call_id().to_owned()).collect();
@@ -61,7 +66,7 @@ impl Exec {
         }
         let answers = match self.dry_run {
             true => loaded.gate.dry_turn(calls, &session).await,
-            false => loaded.gate.turn(calls, &session).await,
+            false => patiently("the calls are running", loaded.gate.turn(calls, &session), output).await,
         };
         let finished = loaded.finish().await;
         let messages = asked.answer(&answers);
@@ -69,7 +74,10 @@ impl Exec {
         finished?;
         match answers.into_iter().find_map(Result::err) {
             Some(fault) => Err(fault.into()),
-            None => Ok(Exit::Ok),
+            None => {
+                output.next(&format!("toolgate audit {} tail", dir.display()));
+                Ok(Exit::Ok)
+            }
         }
     }
 
@@ -93,9 +101,10 @@ impl Exec {
 fn read_message() -> Result<Vec<u8>, Failure> {
     let mut message = Vec::new();
     let read = std::io::stdin().lock().take(MESSAGE_SIZE + 1).read_to_end(&mut message);
-    read.map_err(|error| Failure::usage(format!("stdin cannot be read: {error}")))?;
+    let unreadable = |message: String| Failure::new(FailureCode::UnreadableInput, message);
+    read.map_err(|error| unreadable(format!("stdin cannot be read: {error}")))?;
     if u64::try_from(message.len()).unwrap_or(u64::MAX) > MESSAGE_SIZE {
-        return Err(Failure::usage("the message is larger than 16 MB"));
+        return Err(unreadable("the message is larger than 16 MB".into()));
     }
     Ok(message)
 }

@@ -3,13 +3,20 @@
 use clap::Args;
 use serde_json::json;
 use toolgate::fields::nearest;
-use toolgate::refusal::{Code, problem_codes, problem_page};
+use toolgate::refusal::{Code, Pages, problem_codes, problem_page};
 
+use super::failure::FailureCode;
+use super::tree::tree;
 use super::{Exit, Failure, Output};
+use crate::config::FAULTS;
 
-/// Explain the code of a refusal or a problem.
+/// Explain a code that you were given.
 #[derive(Debug, Args)]
-#[command(after_help = "Example: toolgate explain rule_failed")]
+#[command(
+    after_help = "Examples:\n  toolgate explain rule_failed\n  toolgate explain unknown_key",
+    after_long_help = "Codes stand behind `code` in an answer and in its problems, behind `error` on the terminal, and \
+                       behind the place of a fault in a gate folder. A code never changes its meaning."
+)]
 pub(super) struct Explain {
     /// The code
     code: String,
@@ -20,9 +27,11 @@ pub(super) struct Explain {
 
 /// Print help.
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  toolgate help approvals list\n  toolgate help exit-codes")]
 pub(super) struct Help {
-    /// A command, or `exit-codes`
-    topic: Option<String>,
+    /// The words of a command, or `exit-codes`
+    #[arg(value_name = "TOPIC")]
+    topic: Vec<String>,
     /// Print one line of JSON
     #[arg(long)]
     json: bool,
@@ -30,13 +39,7 @@ pub(super) struct Help {
 
 impl Explain {
     pub(super) fn run(self, output: &mut Output) -> Result<Exit, Failure> {
-        let page = match Code::parse(&self.code) {
-            Some(code) => code.page().to_owned(),
-            None => {
-                let page = problem_page(&self.code).or_else(|| crate::http::page(&self.code));
-                page.ok_or_else(|| unknown(&self.code))?
-            }
-        };
+        let page = page(&self.code).ok_or_else(|| unknown(&self.code))?;
         match self.json {
             true => output.json(&json!({ "code": self.code, "page": page })),
             false => output.line(page.trim_end()),
@@ -45,10 +48,30 @@ impl Explain {
     }
 }
 
+/// The page of any code that this program says.
+fn page(code: &str) -> Option<String> {
+    let refusal = || Code::parse(code).map(|code| code.page().to_owned());
+    let failure = || FailureCode::ALL.iter().find(|known| known.as_str() == code).map(|known| known.page().to_owned());
+    let http = || crate::http::page(code);
+    refusal().or_else(|| problem_page(code)).or_else(|| FAULTS.page(code)).or_else(failure).or_else(http)
+}
+
+/// Every code that this program says: of refusals, of problems, of faults in a folder, and of commands.
+fn codes() -> impl Iterator<Item = &'static str> {
+    let refusals = Code::ALL.iter().map(|code| code.as_str());
+    let failures = FailureCode::ALL.iter().map(|code| code.as_str());
+    refusals.chain(problem_codes()).chain(Pages::codes(FAULTS)).chain(failures)
+}
+
+/// The pages of all codes.
+#[cfg(test)]
+pub(super) fn pages() -> impl Iterator<Item = String> {
+    codes().filter_map(page)
+}
+
 fn unknown(code: &str) -> Failure {
-    let codes = Code::ALL.iter().map(|code| code.as_str()).chain(problem_codes());
-    let failure = Failure::usage("there is no such code");
-    match nearest(code, codes) {
+    let failure = Failure::new(FailureCode::UnknownCode, "there is no such code");
+    match nearest(code, codes()) {
         Some(near) => failure.hint(near),
         None => {
             let all: Vec<&str> = Code::ALL.iter().map(|code| code.as_str()).collect();
@@ -58,22 +81,11 @@ fn unknown(code: &str) -> Failure {
 }
 
 impl Help {
-    pub(super) fn run(self, output: &mut Output, mut tree: clap::Command) -> Result<Exit, Failure> {
-        let text = match self.topic.as_deref() {
-            None => tree.render_long_help().to_string(),
-            Some("exit-codes") => exit_codes(),
-            Some(topic) => match tree.find_subcommand_mut(topic) {
-                Some(command) => command.render_long_help().to_string(),
-                None => {
-                    let names: Vec<String> = tree.get_subcommands().map(|c| c.get_name().to_owned()).collect();
-                    let names = names.iter().map(String::as_str).chain(["exit-codes"]);
-                    let failure = Failure::usage("there is no such command or topic");
-                    return Err(match nearest(topic, names) {
-                        Some(near) => failure.hint(near),
-                        None => failure.hint("toolgate --help lists the commands"),
-                    });
-                }
-            },
+    pub(super) fn run(self, output: &mut Output) -> Result<Exit, Failure> {
+        let words: Vec<&str> = self.topic.iter().map(String::as_str).collect();
+        let text = match words.as_slice() {
+            ["exit-codes"] => exit_codes(),
+            words => manual(words)?,
         };
         match self.json {
             true => output.json(&json!({ "help": text })),
@@ -83,7 +95,54 @@ impl Help {
     }
 }
 
+/// The manual of a command.
+fn manual(words: &[&str]) -> Result<String, Failure> {
+    let mut command = tree();
+    command.build();
+    for word in words {
+        let Some(below) = command.find_subcommand(word).cloned() else {
+            let names: Vec<&str> =
+                command.get_subcommands().map(clap::Command::get_name).chain(["exit-codes"]).collect();
+            let failure = Failure::new(FailureCode::UnknownTopic, "there is no such command or topic");
+            return Err(match nearest(word, names.into_iter()) {
+                Some(near) => failure.hint(near),
+                None => failure.hint("toolgate --help"),
+            });
+        };
+        command = below;
+    }
+    Ok(command.render_long_help().to_string())
+}
+
 fn exit_codes() -> String {
     let lines: Vec<String> = Exit::ALL.iter().map(|exit| format!("{}  {}", exit.number(), exit.meaning())).collect();
     lines.join("\n")
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test may panic")]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use toolgate::refusal::HEADINGS;
+
+    use super::*;
+
+    #[test]
+    fn every_code_is_explained_under_the_four_headings() {
+        for code in codes() {
+            let page = page(code).unwrap();
+            assert!(page.starts_with(&format!("# {code}\n")), "the page of {code} starts with its name");
+            for heading in HEADINGS {
+                assert!(page.contains(&format!("\n## {heading}\n\n")), "the page of {code} lacks {heading}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_code_means_one_thing() {
+        let mut seen = BTreeSet::new();
+        let twice: Vec<&str> = codes().filter(|code| !seen.insert(*code)).collect();
+        assert!(twice.is_empty(), "{twice:?}");
+    }
 }

@@ -13,7 +13,7 @@ use crate::shown;
 
 /// List the tools that somebody may see.
 #[derive(Debug, Args)]
-#[command(after_help = "Example: toolgate tools examples/shop --for openai-chat --as alice@acme")]
+#[command(after_help = "Example:\n  toolgate tools shop --for openai-chat --as alice@acme")]
 pub(super) struct Tools {
     /// The gate folder
     dir: Option<PathBuf>,
@@ -43,7 +43,7 @@ impl Tools {
         if let Some(dialect) = self.dialect {
             let definitions = dialect.definitions(&tools);
             for LeftOut { tool, reason } in &definitions.left_out {
-                output.note(&format!("warning: {tool} is left out: {reason}"));
+                output.warning(&format!("{tool} is left out: {reason}"));
             }
             match self.json {
                 true => output.json(&definitions.tools),
@@ -54,11 +54,14 @@ impl Tools {
         match self.json {
             true => output.json(&tools.iter().map(|tool| shown::tool(tool)).collect::<Vec<Value>>()),
             false => {
-                for tool in tools {
+                for tool in &tools {
                     let first = tool.description().split(". ").next().unwrap_or_default();
                     output.line(&format!("{:5}  {:24} {first}", shown::effect(tool), tool.name()));
                 }
             }
+        }
+        if let Some(tool) = tools.first() {
+            output.next(&format!("toolgate call {} {} JSON", dir.display(), tool.name()));
         }
         Ok(Exit::Ok)
     }

@@ -1,21 +1,25 @@
 //! `toolgate why`: what really happened to a call, for the operator.
 
-use std::path::PathBuf;
-
 use clap::Args;
 use serde_json::Value;
 use toolgate::audit::Sealed;
 
+use super::failure::FailureCode;
+use super::folder::Folder;
 use super::{Exit, Failure, Output, open_store};
 
 /// Tell what really happened to a call.
 #[derive(Debug, Args)]
-#[command(after_help = "Example: toolgate why examples/shop 01J8Z3N0W7Q4V5X6Y7Z8A9B0C1")]
+#[command(
+    override_usage = "toolgate why [OPTIONS] [DIR] REF",
+    after_help = "Example:\n  toolgate why shop 01J8Z3N0W7Q4V5X6Y7Z8A9B0C1"
+)]
 pub(super) struct Why {
     /// The gate folder
-    dir: PathBuf,
+    dir: Option<String>,
     /// The `ref` of a reply
-    reference: String,
+    #[arg(value_name = "REF")]
+    reference: Option<String>,
     /// Print one line of JSON
     #[arg(long)]
     json: bool,
@@ -23,15 +27,21 @@ pub(super) struct Why {
 
 impl Why {
     pub(super) async fn run(self, output: &mut Output) -> Result<Exit, Failure> {
-        let records = open_store(&self.dir, output)?.history(&self.reference).await?;
+        let (Folder { path, .. }, [reference, _]) = Folder::of_words([self.dir, self.reference])?;
+        let reference = reference.ok_or_else(|| Failure::usage("the `ref` of a reply is missing"))?;
+        let records = open_store(&path, output)?.history(&reference).await?;
         if records.is_empty() {
-            return Err(Failure::usage("the record tells of no such call")
-                .hint(format!("toolgate audit {} tail", self.dir.display())));
+            return Err(Failure::new(FailureCode::UnknownRef, "the record tells of no such call")
+                .hint(format!("toolgate audit {} tail", path.display())));
         }
         if self.json {
             output.json(&records.iter().map(body).collect::<Vec<Value>>());
         } else {
             records.iter().for_each(|record| show(record, output));
+        }
+        let code = records.iter().rev().find_map(|record| Some(body(record).get("code")?.as_str()?.to_owned()));
+        if let Some(code) = code {
+            output.next(&format!("toolgate explain {code}"));
         }
         Ok(Exit::Ok)
     }

@@ -131,7 +131,7 @@ impl<'a> Reader<'a> {
     pub(super) fn policies(&mut self) -> Vec<Source> {
         let Some(Files { named, others }) = self.files("policies", "cedar") else {
             let hint = "make the folder policies/; while it is empty, every call is denied";
-            let finding = Finding::of_file("policies", "there is no folder `policies`");
+            let finding = Finding::of_file("policies", "no_policies", "there is no folder `policies`");
             self.findings.push(finding.hint(Some(hint.into())));
             return Vec::new();
         };
@@ -198,7 +198,8 @@ impl<'a> Reader<'a> {
             }
             Err(flaw) => {
                 let message = format!("no strict JSON: {}", flaw.message);
-                let finding = Finding::at(&schema.file, &schema.text, flaw.line, flaw.column, message);
+                let finding =
+                    Finding::at(&schema.file, flaw.code.as_str(), &schema.text, flaw.line, flaw.column, message);
                 self.findings.push(finding.hint(flaw.hint().map(str::to_owned)));
                 false
             }
@@ -212,7 +213,11 @@ impl<'a> Reader<'a> {
             Ok(entries) => entries,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return None,
             Err(error) => {
-                self.findings.push(Finding::of_file(folder, format!("the folder cannot be read: {error}")));
+                self.findings.push(Finding::of_file(
+                    folder,
+                    "unreadable",
+                    format!("the folder cannot be read: {error}"),
+                ));
                 return Some(Files::default());
             }
         };
@@ -221,7 +226,11 @@ impl<'a> Reader<'a> {
             let file = match entry {
                 Ok(entry) => Path::new(folder).join(entry.file_name()),
                 Err(error) => {
-                    self.findings.push(Finding::of_file(folder, format!("the folder cannot be read: {error}")));
+                    self.findings.push(Finding::of_file(
+                        folder,
+                        "unreadable",
+                        format!("the folder cannot be read: {error}"),
+                    ));
                     continue;
                 }
             };
@@ -233,7 +242,9 @@ impl<'a> Reader<'a> {
                 files.named.push(file);
             } else if !beside && !hidden {
                 let message = format!("this is no file `NAME.{ending}`, and would not be read");
-                files.others.push(Finding::of_file(file, message).hint(Some("rename it, or move it away".into())));
+                files.others.push(
+                    Finding::of_file(file, "stray_file", message).hint(Some("rename it, or move it away".into())),
+                );
             }
         }
         files.named.sort();
@@ -246,7 +257,7 @@ impl<'a> Reader<'a> {
             Ok(located) => Some(Source { located: Some(located), ..source }),
             Err(faults) => {
                 for fault in faults {
-                    self.findings.push(Finding::at_offset(file, &source.text, fault.offset, fault.message));
+                    self.findings.push(Finding::at_offset(file, "not_toml", &source.text, fault.offset, fault.message));
                 }
                 None
             }
@@ -263,7 +274,7 @@ impl<'a> Reader<'a> {
                     std::io::ErrorKind::PermissionDenied => "the file may not be read".to_owned(),
                     _ => format!("the file cannot be read: {error}"),
                 };
-                self.findings.push(Finding::of_file(file, message));
+                self.findings.push(Finding::of_file(file, "unreadable", message));
                 None
             }
         }
@@ -281,25 +292,26 @@ impl<'a> Reader<'a> {
         for ToolFault { tool, problem } in tools {
             let finding = match contract(&tool) {
                 Some(source) => located_problem(source, problem),
-                None => Finding::of_file("tools", problem.message).hint(problem.hint),
+                None => Finding::of_file("tools", problem.code, problem.message).hint(problem.hint),
             };
             self.of_tools.entry(tool).or_default().push(finding);
         }
         for fault in wrong {
+            let code = fault.code.as_str();
             match fault.tool().and_then(contract) {
                 // The policy comes from the contract's key `approval`.
                 Some(source) => {
                     let offset = source.located.as_ref().map_or(0, |located| located.offset("/approval"));
-                    let finding = Finding::at_offset(&source.file, &source.text, offset, fault.message);
+                    let finding = Finding::at_offset(&source.file, code, &source.text, offset, fault.message);
                     self.of_tools.entry(source.tool_name()).or_default().push(finding.hint(fault.hint));
                 }
                 None => {
                     let source = policies.iter().find(|source| source.file.to_string_lossy() == fault.source);
                     let finding = match source {
                         Some(source) => {
-                            Finding::at(&source.file, &source.text, fault.line, fault.column, fault.message)
+                            Finding::at(&source.file, code, &source.text, fault.line, fault.column, fault.message)
                         }
-                        None => Finding::of_file(fault.source, fault.message),
+                        None => Finding::of_file(fault.source, code, fault.message),
                     };
                     self.findings.push(finding.hint(fault.hint));
                 }
@@ -333,7 +345,7 @@ fn located_problem(source: &Source, problem: Problem) -> Finding {
         at => format!("{}: {}", at.trim_start_matches('/').replace('/', "."), problem.message),
     };
     let offset = source.located.as_ref().map_or(0, |located| located.offset(&problem.at));
-    Finding::at_offset(&source.file, &source.text, offset, message).hint(problem.hint)
+    Finding::at_offset(&source.file, problem.code, &source.text, offset, message).hint(problem.hint)
 }
 
 fn stem(file: &Path) -> String {

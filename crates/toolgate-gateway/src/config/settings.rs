@@ -114,32 +114,45 @@ impl StoreAt {
         }
     }
 
-    /// Opens the store of the folder `dir`, when it is called.
-    pub(super) fn opener(&self, dir: &Path) -> impl Fn() -> Result<Store, StoreError> + Send + Sync + 'static {
+    /// Opens the store of the folder `dir` in the way of `open`, when it is called.
+    pub(super) fn opener(
+        &self,
+        dir: &Path,
+        open: fn(&Self, &Path) -> Result<Store, StoreError>,
+    ) -> impl Fn() -> Result<Store, StoreError> + Send + Sync + 'static {
         let (store, dir) = (self.clone(), dir.to_owned());
-        move || match &store {
-            Self::Memory => Ok(Store::memory()),
-            Self::Sqlite { path, query } => {
-                let path = dir.join(path);
-                if query.is_none()
-                    && let Some(parent) = path.parent()
-                {
-                    std::fs::create_dir_all(parent).map_err(|error| {
-                        StoreError::Broken(format!("the folder {} cannot be made: {error}", parent.display()))
-                    })?;
-                }
-                match query {
-                    None => Store::sqlite(path),
-                    Some(query) => Store::sqlite(format!("file:{}?{query}", uri_path(&path))),
-                }
+        move || open(&store, &dir)
+    }
+
+    /// Opens the store of the folder `dir`, and makes it if it is not there.
+    pub(super) fn open(&self, dir: &Path) -> Result<Store, StoreError> {
+        let Self::Sqlite { path, query } = self else { return Ok(Store::memory()) };
+        if query.is_none()
+            && let Some(parent) = dir.join(path).parent()
+        {
+            std::fs::create_dir_all(parent).map_err(|error| {
+                StoreError::Broken(format!("the folder {} cannot be made: {error}", parent.display()))
+            })?;
+        }
+        Store::sqlite(named(&dir.join(path), query.as_deref()))
+    }
+
+    /// Opens the store of the folder `dir` to look at it. One that is not there is empty, and is not made.
+    pub(super) fn open_to_read(&self, dir: &Path) -> Result<Store, StoreError> {
+        match self {
+            Self::Sqlite { path, query } if self.exists(dir) => {
+                Store::sqlite_to_read(named(&dir.join(path), query.as_deref()))
             }
+            Self::Sqlite { .. } | Self::Memory => Ok(Store::memory()),
         }
     }
 }
 
-/// A path as it stands in an SQLite URI: `%`, `?` and `#` would mean something else there.
-fn uri_path(path: &Path) -> String {
-    path.to_string_lossy().replace('%', "%25").replace('?', "%3f").replace('#', "%23")
+/// The file as SQLite takes it: a path, or a URI, in which `%`, `?` and `#` of a path would mean something else.
+fn named(path: &Path, query: Option<&str>) -> PathBuf {
+    let Some(query) = query else { return path.to_owned() };
+    let escaped = path.to_string_lossy().replace('%', "%25").replace('?', "%3f").replace('#', "%23");
+    format!("file:{escaped}?{query}").into()
 }
 
 fn read_store(top: &mut Fields<'_>, problems: &mut Problems) -> StoreAt {

@@ -179,7 +179,11 @@ impl Tokens {
         self.change(|list, now| {
             let (id, shown) = loop {
                 let (id, shown) = mint().map_err(|error| {
-                    vec![Finding::of_file(&self.name, format!("the system gives no random numbers: {error}"))]
+                    vec![Finding::of_file(
+                        &self.name,
+                        "no_random",
+                        format!("the system gives no random numbers: {error}"),
+                    )]
                 })?;
                 if list.find(&id).is_none() {
                     break (id, shown);
@@ -227,7 +231,7 @@ impl Tokens {
     fn change<T>(&self, change: impl FnOnce(&mut List, Millis) -> Result<T, Vec<Finding>>) -> Result<T, LoadError> {
         let unwritable = |error: std::io::Error| {
             let message = format!("the file cannot be written, so nothing was changed: {}", error.kind());
-            LoadError::Findings(vec![Finding::of_file(&self.name, message)])
+            LoadError::Findings(vec![Finding::of_file(&self.name, "unwritable", message)])
         };
         let _lock = file::lock(&self.path).map_err(unwritable)?;
         let mut list = List::load(&self.name, &self.path).map_err(LoadError::Findings)?;

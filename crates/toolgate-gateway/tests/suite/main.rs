@@ -10,6 +10,7 @@
     reason = "a test may panic, start processes, and read JSON that it wrote itself"
 )]
 
+mod codes;
 mod door;
 mod folder;
 mod lab;

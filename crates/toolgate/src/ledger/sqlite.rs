@@ -4,8 +4,10 @@
 //! connection of their own, and so have checkpoints. Each process holds the lock of its owner file, so that the others can tell when it has
 //! ended ([`owners`]).
 
+mod holders;
 mod owners;
 mod rows;
+mod view;
 mod worker;
 
 use std::path::{Path, PathBuf};
@@ -19,6 +21,8 @@ use self::worker::Worker;
 use super::store::Pending;
 use super::transact::{Rows, Stored, Transact};
 use super::{Owner, StoreError};
+
+pub(super) use self::view::SqliteView;
 
 /// Marks a file as a ledger: `TGat`.
 const APPLICATION_ID: i32 = 0x5447_6174;
@@ -102,9 +106,7 @@ impl SqliteLedger {
     pub(super) fn open(path: &Path) -> Stored<Self> {
         let file = path.display().to_string();
         Self::start(path, &file).map_err(|error| match error {
-            StoreError::Busy => StoreError::Broken(format!(
-                "the store {file} stayed locked by another process; see which one holds it, then try again"
-            )),
+            StoreError::Busy => StoreError::Broken(format!("the store {file} stayed locked by {}", locked_by(path))),
             StoreError::Broken(_) => error.of(&file),
         })
     }
@@ -212,6 +214,16 @@ fn log_ahead(connection: &Connection) -> Stored<()> {
     connection.pragma_update(None, "wal_autocheckpoint", LOG_PAGES)?;
     connection.pragma_update(None, "journal_size_limit", LOG_BYTES)?;
     Ok(())
+}
+
+/// Who keeps the others out, and what to do.
+fn locked_by(path: &Path) -> String {
+    let holders: Vec<String> = holders::holders(path).iter().map(u32::to_string).collect();
+    match holders.as_slice() {
+        [] => "another process; see which one holds it, then try again".into(),
+        [pid] => format!("process {pid}; let it end, then try again"),
+        pids => format!("the processes {}; let them end, then try again", pids.join(", ")),
+    }
 }
 
 /// The folder of the owner files, beside the real file: the same for all names that lead to it.

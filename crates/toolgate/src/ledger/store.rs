@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::memory::MemoryLedger;
 #[cfg(feature = "sqlite")]
-use super::sqlite::SqliteLedger;
+use super::sqlite::{SqliteLedger, SqliteView};
 use super::transact::{self, Answer, Rows, Transact};
 use super::{Action, Claim, Entry, EntryKey, Finding, LaneKey, Listed, Owner, Page, Verdict};
 use crate::approval::{Approval, Decision, NotDecided};
@@ -127,6 +127,8 @@ enum Kind {
     Memory(MemoryLedger),
     #[cfg(feature = "sqlite")]
     Sqlite(SqliteLedger),
+    #[cfg(feature = "sqlite")]
+    View(SqliteView),
 }
 
 impl Store {
@@ -142,12 +144,21 @@ impl Store {
         Ok(Self(Arc::new(Kind::Sqlite(SqliteLedger::open(path.as_ref())?))))
     }
 
+    /// A look at the store in an SQLite file, which may be a copy on a medium that cannot be written. Whatever would
+    /// write to it fails. Where another process is writing, what it has written by then is seen.
+    #[cfg(feature = "sqlite")]
+    pub fn sqlite_to_read(path: impl AsRef<std::path::Path>) -> Result<Self, StoreError> {
+        Ok(Self(Arc::new(Kind::View(SqliteView::open(path.as_ref())?))))
+    }
+
     /// The identity of this process in the store.
     pub(crate) fn owner(&self) -> &Owner {
         match &*self.0 {
             Kind::Memory(ledger) => ledger.owner(),
             #[cfg(feature = "sqlite")]
             Kind::Sqlite(ledger) => ledger.owner(),
+            #[cfg(feature = "sqlite")]
+            Kind::View(view) => view.owner(),
         }
     }
 
@@ -266,6 +277,8 @@ impl Store {
             Kind::Memory(ledger) => ledger.is_dead(owner),
             #[cfg(feature = "sqlite")]
             Kind::Sqlite(ledger) => ledger.is_dead(owner),
+            #[cfg(feature = "sqlite")]
+            Kind::View(view) => view.is_dead(owner),
         }
     }
 
@@ -278,6 +291,8 @@ impl Store {
             Kind::Memory(ledger) => ledger.write(job),
             #[cfg(feature = "sqlite")]
             Kind::Sqlite(ledger) => ledger.write(job),
+            #[cfg(feature = "sqlite")]
+            Kind::View(view) => view.write(job),
         }
     }
 
@@ -290,6 +305,8 @@ impl Store {
             Kind::Memory(ledger) => ledger.read(job),
             #[cfg(feature = "sqlite")]
             Kind::Sqlite(ledger) => ledger.read(job),
+            #[cfg(feature = "sqlite")]
+            Kind::View(view) => view.read(job),
         }
     }
 }

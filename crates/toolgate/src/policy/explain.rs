@@ -9,7 +9,7 @@ use std::ops::Range;
 use cedar_policy::ffi::DetailedError;
 use cedar_policy::{ParseErrors, ValidationError, ValidationResult, ValidationWarning};
 
-use super::fault::suggest;
+use super::fault::{PolicyCode, suggest};
 use super::schema::Vocabulary;
 
 /// One thing that is wrong, with its place in the text that Cedar was given.
@@ -18,19 +18,7 @@ pub(super) struct Finding {
     pub(super) at: Range<usize>,
     pub(super) message: String,
     pub(super) hint: Option<String>,
-    pub(super) kind: Kind,
-}
-
-/// What a finding is about, as far as others care.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    Syntax,
-    /// A member that is not there.
-    Member,
-    /// A name or a type.
-    Type,
-    /// The policy can never apply, which may follow from another finding.
-    Idle,
+    pub(super) code: PolicyCode,
 }
 
 const FUNCTIONS: [&str; 23] = [
@@ -105,7 +93,7 @@ fn syntax_finding(text: &str, error: &DetailedError) -> Finding {
         about_a_name(said)
             .unwrap_or_else(|| (format!("{} cannot be understood as part of a policy", shown(text, &at)), None))
     };
-    Finding { at, message, hint, kind: Kind::Syntax }
+    Finding { at, message, hint, code: PolicyCode::Syntax }
 }
 
 /// What to say where Cedar names something that the author wrote.
@@ -156,8 +144,8 @@ pub(super) fn validation<'t>(
             missing.entry((id.to_owned(), at.start, at.end)).or_default().push(action);
             continue;
         }
-        let (message, hint, kind) = type_finding(error, &detail, text_of(id), vocabulary);
-        found.push((id.to_owned(), Finding { at, message, hint, kind }));
+        let (message, hint, code) = type_finding(error, &detail, text_of(id), vocabulary);
+        found.push((id.to_owned(), Finding { at, message, hint, code }));
     }
     for ((id, start, end), mut actions) in missing {
         actions.sort();
@@ -165,28 +153,28 @@ pub(super) fn validation<'t>(
         let message = format!("{shown} does not exist for {}", few(&actions));
         let hint = guard(text_of(&id), &(start..end))
             .map(|guard| format!("ask first: `{guard} && ...`, or narrow the action"));
-        found.push((id, Finding { at: start..end, message, hint, kind: Kind::Member }));
+        found.push((id, Finding { at: start..end, message, hint, code: PolicyCode::Member }));
     }
     for warning in result.validation_warnings() {
-        let (message, hint, kind) = match warning {
+        let (message, hint, code) = match warning {
             ValidationWarning::ImpossiblePolicy(_) => {
-                ("the policy can never apply: its condition is false for every call".to_owned(), None, Kind::Idle)
+                ("the policy can never apply: its condition is false for every call".to_owned(), None, PolicyCode::Idle)
             }
             ValidationWarning::InvalidActionApplication(_) => (
                 "the policy can never apply: no tool has this action, this principal and this resource".to_owned(),
                 Some("the contract's resource.type says what a tool acts on; without one it is `Tool`".to_owned()),
-                Kind::Idle,
+                PolicyCode::Idle,
             ),
             ValidationWarning::BidiCharsInString(_) | ValidationWarning::BidiCharsInIdentifier(_) => (
                 "the policy holds characters that turn the direction of text, so it does not read as it runs"
                     .to_owned(),
                 Some("remove them".to_owned()),
-                Kind::Type,
+                PolicyCode::Type,
             ),
             _ => continue,
         };
         let at = range(&DetailedError::from(warning));
-        found.push((warning.policy_id().to_string(), Finding { at, message, hint, kind }));
+        found.push((warning.policy_id().to_string(), Finding { at, message, hint, code }));
     }
     found
 }
@@ -196,11 +184,11 @@ fn type_finding(
     detail: &DetailedError,
     text: &str,
     vocabulary: &Vocabulary<'_>,
-) -> (String, Option<String>, Kind) {
+) -> (String, Option<String>, PolicyCode) {
     let at = range(detail);
     let shown = shown(text, &at);
     let ticked = detail.message.split('`').nth(3).unwrap_or_default();
-    let typed = |message: String, hint: Option<String>| (message, hint, Kind::Type);
+    let typed = |message: String, hint: Option<String>| (message, hint, PolicyCode::Type);
     match error {
         ValidationError::UnrecognizedEntityType(_) => {
             typed(format!("there is no entity type `{ticked}`"), vocabulary.suggest_type(ticked))
@@ -241,12 +229,12 @@ fn type_finding(
         ValidationError::UnsafeAttributeAccess(_) => {
             let message = format!("{shown} does not exist");
             let hint = "what is known of a call is in `context`; people are told apart by `principal == User::...` and `principal in Role::...`";
-            (message, Some(hint.to_owned()), Kind::Member)
+            (message, Some(hint.to_owned()), PolicyCode::Member)
         }
         ValidationError::UnsafeOptionalAttributeAccess(_) => (
             format!("{shown} may be absent"),
             guard(text, &at).map(|guard| format!("ask first: `{guard} && ...`")),
-            Kind::Member,
+            PolicyCode::Member,
         ),
         ValidationError::UndefinedFunction(_) | ValidationError::WrongNumberArguments(_) => {
             typed(format!("{shown} is no call of a function that there is"), None)

@@ -2,6 +2,27 @@
 
 use std::fmt;
 
+/// What kind of fault a policy has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum PolicyCode {
+    /// It is not in the Cedar language.
+    Syntax,
+    /// It names a member that is not there.
+    Member,
+    /// It names or compares what does not fit.
+    Type,
+    /// It can never apply, which may follow from another fault.
+    Idle,
+    /// Its annotations do not say what annotations can say.
+    Annotation,
+    /// Its head names somebody or something that cannot be.
+    Name,
+    /// What a contract says makes no policy.
+    Contract,
+    /// It should not happen, whatever the operator wrote.
+    Internal,
+}
+
 /// A fault of a policy, with its place.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PolicyFault {
@@ -15,12 +36,14 @@ pub struct PolicyFault {
     pub message: String,
     /// What to do about it.
     pub hint: Option<String>,
+    /// What kind of fault it is.
+    pub code: PolicyCode,
 }
 
 impl PolicyFault {
     /// A fault in the contract of `tool`.
-    pub(super) fn in_contract(tool: &str, message: impl Into<String>, hint: Option<String>) -> Self {
-        Self { source: format!("tools/{tool}.toml"), line: 0, column: 0, message: message.into(), hint }
+    pub(super) fn in_contract(tool: &str, code: PolicyCode, message: impl Into<String>, hint: Option<String>) -> Self {
+        Self { code, source: format!("tools/{tool}.toml"), line: 0, column: 0, message: message.into(), hint }
     }
 
     /// The tool in whose contract the fault is, where it is in one: in the key `approval`, or in a name.
@@ -32,7 +55,36 @@ impl PolicyFault {
     /// What should not happen, whatever the operator wrote.
     pub(super) fn of_the_gate(message: &str) -> Self {
         let hint = Some("this is a fault of the gate; please report it with the contracts and policies".to_owned());
-        Self { source: "policies".into(), line: 0, column: 0, message: message.to_owned(), hint }
+        let code = PolicyCode::Internal;
+        Self { code, source: "policies".into(), line: 0, column: 0, message: message.to_owned(), hint }
+    }
+}
+
+impl PolicyCode {
+    /// All of them, in the order of the documentation.
+    pub const ALL: [Self; 8] = [
+        Self::Syntax,
+        Self::Member,
+        Self::Type,
+        Self::Idle,
+        Self::Annotation,
+        Self::Name,
+        Self::Contract,
+        Self::Internal,
+    ];
+
+    /// The code as it stands in findings and documentation.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Syntax => "cedar_syntax",
+            Self::Member => "cedar_member",
+            Self::Type => "cedar_type",
+            Self::Idle => "cedar_idle",
+            Self::Annotation => "cedar_annotation",
+            Self::Name => "cedar_name",
+            Self::Contract => "cedar_contract",
+            Self::Internal => "cedar_internal",
+        }
     }
 }
 
@@ -68,5 +120,17 @@ pub(super) fn suggest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) 
         Some(candidate) => Some(format!("did you mean `{candidate}`?")),
         None if known.is_empty() || known.len() > FEW => None,
         None => Some(format!("known: {}", known.join(", "))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_code_has_a_page() {
+        for code in PolicyCode::ALL {
+            assert!(crate::refusal::problem_page(code.as_str()).is_some(), "{code:?}");
+        }
     }
 }

@@ -8,8 +8,8 @@ use cedar_policy::{
 };
 
 use super::Absent;
-use super::explain::{self, Finding, Kind};
-use super::fault::{PolicyFault, suggest};
+use super::explain::{self, Finding};
+use super::fault::{PolicyCode, PolicyFault, suggest};
 use super::mentions::{Mentions, Path};
 use super::message::Message;
 use super::schema::{Generated, Vocabulary};
@@ -98,14 +98,19 @@ impl Loader<'_> {
         let policy = match parse(&statement) {
             Ok(policy) => policy,
             Err(findings) => {
-                for Finding { at, message, hint, .. } in findings {
-                    self.faults.push(source.fault(statement.start + at.start, &message, hint));
+                for Finding { at, message, hint, code } in findings {
+                    self.faults.push(source.fault(statement.start + at.start, code, &message, hint));
                 }
                 return None;
             }
         };
         let Ok(tree) = policy.to_pst() else {
-            self.faults.push(source.fault(statement.start, "the policy cannot be understood", None));
+            self.faults.push(source.fault(
+                statement.start,
+                PolicyCode::Syntax,
+                "the policy cannot be understood",
+                None,
+            ));
             return None;
         };
         let mentions = Mentions::of(tree.body().clauses());
@@ -139,7 +144,7 @@ impl Loader<'_> {
                     let name = action.id().unescaped();
                     let hint = Some(format!("write `action in Action::\"{name}\"`"));
                     let message = format!("`{name}` is a group of actions, and no call is equal to it");
-                    self.faults.push(source.fault(statement.literal(name), &message, hint));
+                    self.faults.push(source.fault(statement.literal(name), PolicyCode::Name, &message, hint));
                 }
                 self.vocabulary.place(&action).into_iter().collect()
             }
@@ -180,7 +185,7 @@ impl Loader<'_> {
                 _ => None,
             };
             if let Some((message, hint)) = fault {
-                self.faults.push(source.fault(statement.literal(name), message, hint));
+                self.faults.push(source.fault(statement.literal(name), PolicyCode::Name, message, hint));
             }
         }
     }
@@ -192,7 +197,7 @@ impl Loader<'_> {
             let at = draft.statement.annotation("id");
             let message = format!("another policy has the id `{}`", draft.rule.id);
             let hint = Some(format!("the other one stands in {}", first.source.place_in_words(first.statement.start)));
-            self.faults.push(draft.source.fault(at, &message, hint));
+            self.faults.push(draft.source.fault(at, PolicyCode::Annotation, &message, hint));
         }
     }
 
@@ -218,7 +223,7 @@ impl Loader<'_> {
                     Some(policy) => draft.rule.policy = policy,
                     None => {
                         let message = "the policy cannot be read without the tool that is set aside";
-                        self.faults.push(draft.source.fault(draft.statement.start, message, None));
+                        self.faults.push(draft.source.fault(draft.statement.start, PolicyCode::Name, message, None));
                     }
                 }
                 Some(draft)
@@ -270,7 +275,7 @@ impl Loader<'_> {
                 depth.checked_sub(1).and_then(|depth| path.members.get(depth)).map_or("context", String::as_str);
             let at = path.members.get(depth).map_or(draft.statement.start, |name| draft.statement.member(parent, name));
             draft.unknown_members.insert(at);
-            self.faults.push(draft.source.fault(at, &message, hint));
+            self.faults.push(draft.source.fault(at, PolicyCode::Member, &message, hint));
         }
     }
 
@@ -280,7 +285,7 @@ impl Loader<'_> {
         // A policy for many tools has one fault and not many.
         if let Some(wrong) = tools.into_iter().find_map(|tool| message.check(tool).err()) {
             let at = draft.statement.annotation("message");
-            self.faults.push(draft.source.fault(at, &format!("@message: {wrong}"), None));
+            self.faults.push(draft.source.fault(at, PolicyCode::Annotation, &format!("@message: {wrong}"), None));
         }
     }
 
@@ -297,25 +302,35 @@ impl Loader<'_> {
         let text_of = |number: &str| by_number.get(number).map_or("", |draft| draft.statement.text);
         let findings = explain::validation(&result, self.vocabulary, text_of);
         let broken: HashSet<&str> =
-            findings.iter().filter(|(_, f)| f.kind != Kind::Idle).map(|(number, _)| number.as_str()).collect();
+            findings.iter().filter(|(_, f)| f.code != PolicyCode::Idle).map(|(number, _)| number.as_str()).collect();
         let mut idle: HashSet<&str> = HashSet::new();
         for (number, finding) in &findings {
             let Some(draft) = by_number.get(number) else { continue };
             let start = draft.statement.start;
             let within = start + finding.at.start..start + finding.at.end;
-            let told = match finding.kind {
-                Kind::Member => draft.unknown_members.iter().any(|at| within.contains(at)),
+            let told = match finding.code {
+                PolicyCode::Member => draft.unknown_members.iter().any(|at| within.contains(at)),
                 // What never applies because something in it is wrong, or because its group is empty today.
-                Kind::Idle => {
+                PolicyCode::Idle => {
                     broken.contains(number.as_str())
                         || !draft.unknown_members.is_empty()
                         || draft.rule.tools.is_empty()
                         || !idle.insert(number)
                 }
-                Kind::Syntax | Kind::Type => false,
+                PolicyCode::Syntax
+                | PolicyCode::Type
+                | PolicyCode::Annotation
+                | PolicyCode::Name
+                | PolicyCode::Contract
+                | PolicyCode::Internal => false,
             };
             if !told {
-                self.faults.push(draft.source.fault(within.start, &finding.message, finding.hint.clone()));
+                self.faults.push(draft.source.fault(
+                    within.start,
+                    finding.code,
+                    &finding.message,
+                    finding.hint.clone(),
+                ));
             }
         }
     }
@@ -349,7 +364,7 @@ impl Loader<'_> {
         let mut notes = Notes::default();
         let faults = &mut self.faults;
         let mut wrong = |name: &str, message: &str, hint: Option<String>| {
-            faults.push(source.fault(statement.annotation(name), message, hint));
+            faults.push(source.fault(statement.annotation(name), PolicyCode::Annotation, message, hint));
         };
         for (name, value) in policy.annotations() {
             match name {
@@ -399,11 +414,16 @@ impl Loader<'_> {
             let at = statement.member("context", "approved");
             let hint = Some("add @approvers(\"a role\") or @approvers(\"self\")".to_owned());
             let message = "`context.approved` needs @approvers, which say whose consent it is";
-            self.faults.push(source.fault(at, message, hint));
+            self.faults.push(source.fault(at, PolicyCode::Annotation, message, hint));
         }
         if mentions.whole_context {
             let hint = Some("write `context.input`, `context.facts`, ...".to_owned());
-            self.faults.push(source.fault(statement.start, "`context` can only be used by its members", hint));
+            self.faults.push(source.fault(
+                statement.start,
+                PolicyCode::Type,
+                "`context` can only be used by its members",
+                hint,
+            ));
         }
         notes
     }
@@ -414,7 +434,7 @@ fn parse(statement: &Statement<'_>) -> Result<Policy, Vec<Finding>> {
     let one = |at: usize, message: &str, hint: Option<&str>| {
         let at = at.saturating_sub(statement.start);
         let (message, hint) = (message.to_owned(), hint.map(str::to_owned));
-        Err(vec![Finding { at: at..at, message, hint, kind: Kind::Syntax }])
+        Err(vec![Finding { at: at..at, message, hint, code: PolicyCode::Syntax }])
     };
     if let Some(at) = statement.endless_string() {
         return one(at, "this text has no end", Some("close it with `\"`"));

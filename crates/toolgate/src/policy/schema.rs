@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use cedar_policy::{EntityId, EntityTypeName, EntityUid, Schema};
 
-use super::fault::{PolicyFault, suggest};
+use super::fault::{PolicyCode, PolicyFault, suggest};
 use super::shape::{Field, Opaque, Shape};
 use super::text::quoted;
 use super::{FactShape, PolicyTool};
@@ -91,10 +91,20 @@ impl<'a> Vocabulary<'a> {
         for tool in &self.tools {
             if self.groups.contains_key(tool.name) {
                 let hint = Some("give the tool another name".to_owned());
-                faults.push(PolicyFault::in_contract(tool.name, "a group of actions has the name of this tool", hint));
+                faults.push(PolicyFault::in_contract(
+                    tool.name,
+                    PolicyCode::Contract,
+                    "a group of actions has the name of this tool",
+                    hint,
+                ));
             }
             if !seen.insert(tool.name) {
-                faults.push(PolicyFault::in_contract(tool.name, "two tools have this name", None));
+                faults.push(PolicyFault::in_contract(
+                    tool.name,
+                    PolicyCode::Contract,
+                    "two tools have this name",
+                    None,
+                ));
             }
             let Some(resource) = tool.resource else { continue };
             if TAKEN.contains(&resource) || resource.contains("::") || EntityTypeName::from_str(resource).is_err() {
@@ -102,6 +112,7 @@ impl<'a> Vocabulary<'a> {
                     Some("a name like `Order`: letters, digits and `_`, and none that policies use already".to_owned());
                 faults.push(PolicyFault::in_contract(
                     tool.name,
+                    PolicyCode::Contract,
                     "resource.type cannot name an entity in policies",
                     hint,
                 ));

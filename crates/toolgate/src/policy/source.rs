@@ -7,7 +7,7 @@ use std::str::FromStr;
 use cedar_policy::Expression;
 
 use super::explain;
-use super::fault::PolicyFault;
+use super::fault::{PolicyCode, PolicyFault};
 use super::text::{place, quoted};
 use super::{ApprovalSugar, PolicySource};
 use crate::approval::Approvers;
@@ -41,11 +41,17 @@ impl<'a> Source<'a> {
     pub(super) fn approval(tool: &'a str, approval: &ApprovalSugar<'_>) -> Result<Self, Vec<PolicyFault>> {
         let approvers = String::from(approval.approvers.clone());
         if approvers.is_empty() {
-            return Err(vec![PolicyFault::in_contract(tool, "approval.role names no role", None)]);
+            return Err(vec![PolicyFault::in_contract(
+                tool,
+                PolicyCode::Contract,
+                "approval.role names no role",
+                None,
+            )]);
         }
         if approval.when.trim().is_empty() {
             return Err(vec![PolicyFault::in_contract(
                 tool,
+                PolicyCode::Contract,
                 "approval.when says nothing",
                 Some("write when approval is needed, or `true` for always".to_owned()),
             )]);
@@ -55,7 +61,9 @@ impl<'a> Source<'a> {
             let findings = explain::syntax(approval.when, &errors);
             return Err(findings
                 .into_iter()
-                .map(|finding| in_when(tool, approval.when, finding.at.start, &finding.message, finding.hint))
+                .map(|finding| {
+                    in_when(tool, approval.when, finding.code, finding.at.start, &finding.message, finding.hint)
+                })
                 .collect());
         }
         let message = match approval.message {
@@ -93,29 +101,36 @@ impl<'a> Source<'a> {
     }
 
     /// A fault at a byte of the text.
-    pub(super) fn fault(&self, offset: usize, message: &str, hint: Option<String>) -> PolicyFault {
+    pub(super) fn fault(&self, offset: usize, code: PolicyCode, message: &str, hint: Option<String>) -> PolicyFault {
         match &self.origin {
             Origin::File { name } => {
                 let (line, column) = place(&self.text, offset);
-                PolicyFault { source: (*name).to_owned(), line, column, message: message.to_owned(), hint }
+                PolicyFault { code, source: (*name).to_owned(), line, column, message: message.to_owned(), hint }
             }
             Origin::Approval { tool, when } if when.contains(&offset) => {
                 let condition = self.text.get(when.clone()).unwrap_or_default();
-                in_when(tool, condition, offset - when.start, message, hint)
+                in_when(tool, condition, code, offset - when.start, message, hint)
             }
-            Origin::Approval { tool, .. } => PolicyFault::in_contract(tool, format!("approval: {message}"), hint),
+            Origin::Approval { tool, .. } => PolicyFault::in_contract(tool, code, format!("approval: {message}"), hint),
         }
     }
 }
 
 /// A fault in the condition of an `approval`. Where the condition stands in its file is not known here, so the message
 /// counts within it.
-fn in_when(tool: &str, condition: &str, offset: usize, message: &str, hint: Option<String>) -> PolicyFault {
+fn in_when(
+    tool: &str,
+    condition: &str,
+    code: PolicyCode,
+    offset: usize,
+    message: &str,
+    hint: Option<String>,
+) -> PolicyFault {
     let place = match place(condition, offset) {
         (1, column) => format!("column {column}"),
         (line, column) => format!("line {line}, column {column}"),
     };
-    PolicyFault::in_contract(tool, format!("approval.when, {place}: {message}"), hint)
+    PolicyFault::in_contract(tool, code, format!("approval.when, {place}: {message}"), hint)
 }
 
 impl ApprovalSugar<'_> {

@@ -41,9 +41,9 @@ impl List {
 
     /// The list that a text tells.
     pub(super) fn parse(name: &Path, text: &str) -> Result<Self, Vec<Finding>> {
-        let finding = |offset, message| Finding::at_offset(name, text, offset, message).unshown();
+        let finding = |code: String, offset, message| Finding::at_offset(name, code, text, offset, message).unshown();
         let located = Located::parse(text).map_err(|faults| -> Vec<Finding> {
-            faults.into_iter().map(|fault| finding(fault.offset, fault.message)).collect()
+            faults.into_iter().map(|fault| finding("not_toml".to_owned(), fault.offset, fault.message)).collect()
         })?;
         let mut problems = Problems::default();
         let list = Self::read(&located.table, &mut problems);
@@ -52,7 +52,7 @@ impl List {
         }
         let told = problems.0.into_iter().map(|problem| {
             let message = format!("{}: {}", problem.at.trim_start_matches('/').replace('/', "."), problem.message);
-            finding(located.offset(&problem.at), message).hint(problem.hint)
+            finding(problem.code, located.offset(&problem.at), message).hint(problem.hint)
         });
         Err(told.collect())
     }
@@ -211,7 +211,7 @@ pub(super) fn unreadable(name: &Path, error: &std::io::Error) -> Finding {
         ErrorKind::FileTooLarge => "the file is larger than 64 MB".to_owned(),
         kind => format!("the file cannot be read: {kind}"),
     };
-    Finding::of_file(name, message)
+    Finding::of_file(name, "unreadable", message)
 }
 
 /// The text of an open file.

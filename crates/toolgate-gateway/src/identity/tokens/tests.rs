@@ -61,6 +61,7 @@ fn grant(user: &str, roles: &[&str]) -> Grant {
 fn findings(error: LoadError) -> Vec<String> {
     match error {
         LoadError::Findings(findings) => findings.iter().map(ToString::to_string).collect(),
+        LoadError::NoStore => panic!("there is no store"),
         LoadError::Store(error) => panic!("{error}"),
     }
 }

@@ -71,9 +71,11 @@ impl Watched {
         let (stamp, file, list) = match opened {
             Ok((stamp, text, file)) => (stamp, Some(file), List::parse(&self.name, &text)),
             Err(error) if error.kind() == ErrorKind::NotFound && !was_there => (Stamp::None, None, Ok(List::default())),
-            Err(error) if error.kind() == ErrorKind::NotFound => {
-                (Stamp::Unknown, None, Err(vec![Finding::of_file(&self.name, "the file was there and is gone")]))
-            }
+            Err(error) if error.kind() == ErrorKind::NotFound => (
+                Stamp::Unknown,
+                None,
+                Err(vec![Finding::of_file(&self.name, "unreadable", "the file was there and is gone")]),
+            ),
             Err(error) => (Stamp::Unknown, None, Err(vec![unreadable(&self.name, &error)])),
         };
         let trouble = list.as_ref().err().map(|findings| match findings.first() {

@@ -165,7 +165,10 @@ impl Run {
 /// The command, with nothing of the tester's own environment that it goes by.
 pub(crate) fn toolgate(words: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_toolgate"));
-    command.args(words).env_remove("TOOLGATE_DIR").env_remove("TOOLGATE_TOKEN");
+    command.args(words);
+    for variable in ["TOOLGATE_DIR", "TOOLGATE_TOKEN", "NO_COLOR", "CLICOLOR_FORCE"] {
+        command.env_remove(variable);
+    }
     command
 }
 

@@ -139,6 +139,49 @@ fn faults_of_every_kind_are_told_at_once() {
     assert_all_told(FILES.iter().chain(&CONTRACTS).chain(&POLICIES));
 }
 
+/// What is misspelled, and what was meant.
+const MISSPELLED: [(Seeded, &str); 3] = [
+    (fault("toolgate.toml", "default = \"alice@acme\"", "default = \"alcie@acme\""), "did you mean alice@acme?"),
+    (
+        fault("tools/create_refund.toml", "instead = \"get_order\"", "instead = \"get_odrer\""),
+        "did you mean get_order?",
+    ),
+    (fault("policies/refunds.cedar", "@fix(\"user\")", "@fxi(\"user\")"), "did you mean `fix`?"),
+];
+
+#[test]
+fn twelve_faults_are_twelve_findings_each_with_its_place_and_its_code() {
+    let faults = || FILES.iter().chain(&CONTRACTS).chain(&POLICIES).chain(MISSPELLED.iter().map(|(fault, _)| fault));
+    assert_eq!(faults().count(), 12);
+    let folder = faulty(faults());
+    let dir = folder.path().to_str().unwrap();
+    let run = Run::of(&mut toolgate(&["check", dir]), "");
+    let findings: Vec<&str> = run.stdout.lines().filter(|line| !line.starts_with("  ")).collect();
+    assert_eq!(findings.len(), 12, "{}", run.stdout);
+    let places: Vec<(&str, usize, usize)> = findings.iter().map(|finding| place(finding)).collect();
+    assert!(places.is_sorted(), "{places:?}");
+    assert_eq!(run.stderr.lines().next().unwrap(), format!("error[folder_faults]: 12 faults in {dir}"));
+    assert!(!run.stdout.contains("upper bound"));
+    for (Seeded { file, on, .. }, meant) in &MISSPELLED {
+        let line = line_of(&folder, file, on);
+        let told = run.stdout.split(&format!("{file}:{line}:")).nth(1).unwrap_or_else(|| panic!("{file}:{line}"));
+        let hint = told.lines().find_map(|line| line.strip_prefix("  hint: "));
+        assert_eq!(hint, Some(*meant), "{told}");
+    }
+    for finding in findings {
+        let code = finding.split(": ").nth(1).unwrap();
+        assert_eq!(Run::of(&mut toolgate(&["explain", code]), "").exit, Some(0), "{finding}");
+    }
+}
+
+/// The file, the line and the column that a finding begins with.
+fn place(finding: &str) -> (&str, usize, usize) {
+    let mut parts = finding.split(": ").next().unwrap().splitn(3, ':');
+    let file = parts.next().unwrap();
+    let mut number = || parts.next().unwrap_or_else(|| panic!("{finding}")).parse().unwrap();
+    (file, number(), number())
+}
+
 #[test]
 fn check_tells_the_same_to_people_and_to_scripts() {
     for faults in [&FILES[..], &CONTRACTS, &POLICIES] {
@@ -168,7 +211,7 @@ fn a_missing_folder_of_policies_is_a_fault_beside_the_others_and_an_empty_one_de
     let run = look();
     assert_eq!((run.exit, run.stdout.as_str()), (Some(2), ""), "{run:?}");
     assert!(run.stderr.lines().any(|line| line.starts_with("policies:1:1: ")), "{}", run.stderr);
-    assert!(run.stderr.lines().any(|line| line.starts_with("tools/get_order.toml:2:1: ")), "{}", run.stderr);
+    assert!(run.stderr.lines().any(|line| line.starts_with("tools/get_order.toml:3:1: ")), "{}", run.stderr);
     assert_nothing_of_the_inside(&run);
 
     folder.edit("tools/get_order.toml", "effect = \"raed\"", "effect = \"read\"");

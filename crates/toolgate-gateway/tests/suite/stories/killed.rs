@@ -35,6 +35,17 @@ fn kill(mut child: Child) {
     assert_eq!(child.wait().unwrap().code(), None, "it ended by itself before it was killed");
 }
 
+/// A shop in which nobody knows whether alice's refund of 1500 of `ord_4821` was made.
+pub(super) fn in_doubt() -> Folder {
+    let folder = shop();
+    let database = lock(&folder.join(SHOP));
+    let child = refunding(&folder);
+    wait_for_the_open_entry(&folder);
+    kill(child);
+    drop(database);
+    folder
+}
+
 fn count(database: &Path, sql: &str) -> i64 {
     let connection = Connection::open_with_flags(database, OpenFlags::SQLITE_OPEN_READ_ONLY).unwrap();
     connection.query_row(sql, [], |row| row.get(0)).unwrap()

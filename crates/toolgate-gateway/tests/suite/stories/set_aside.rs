@@ -30,6 +30,7 @@ fn served(folder: &Folder) -> Loaded {
 fn findings(error: LoadError) -> Vec<Finding> {
     match error {
         LoadError::Findings(findings) => findings,
+        LoadError::NoStore => panic!("there is no store"),
         LoadError::Store(error) => panic!("{error}"),
     }
 }

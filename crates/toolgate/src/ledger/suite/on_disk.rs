@@ -14,6 +14,7 @@ use super::super::transact::Transact;
 use super::*;
 
 const CHILD: &str = "TOOLGATE_TEST_LEDGER";
+const HOLDER: &str = "TOOLGATE_TEST_HELD";
 
 fn folder() -> (TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
@@ -89,6 +90,107 @@ async fn what_is_not_a_writable_ledger_fails_at_open_and_says_why() {
     let garbage = folder.path().join("garbage.db");
     std::fs::write(&garbage, "not a database, but long enough to look for a header".repeat(40)).unwrap();
     assert!(why_not(&garbage).contains("not a database"));
+}
+
+/// Takes the right to write away from a folder, and gives it back when it falls.
+struct ReadOnly(PathBuf);
+
+impl ReadOnly {
+    fn new(folder: &Path) -> Self {
+        allow(folder, 0o555);
+        Self(folder.to_owned())
+    }
+}
+
+impl Drop for ReadOnly {
+    fn drop(&mut self) {
+        allow(&self.0, 0o755);
+    }
+}
+
+fn allow(folder: &Path, mode: u32) {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::set_permissions(folder, std::fs::Permissions::from_mode(mode)).unwrap();
+}
+
+#[tokio::test]
+async fn a_look_verifies_a_copy_where_nothing_can_be_written() {
+    let (folder, path) = folder();
+    let store = Store::sqlite(&path).unwrap();
+    store.append(vec![record(Kind::Read), record(Kind::Read)]).await.unwrap();
+    drop(store);
+    let shelf = folder.path().join("a shelf?");
+    std::fs::create_dir(&shelf).unwrap();
+    let copy = shelf.join("copy.db");
+    std::fs::copy(&path, &copy).unwrap();
+    let _read_only = ReadOnly::new(&shelf);
+
+    let look = Store::sqlite_to_read(&copy).unwrap();
+    assert_eq!(look.verify(None).await.unwrap().unwrap().seq, 2);
+    assert_eq!(look.tail(5).await.unwrap().len(), 2);
+    let StoreError::Broken(why) = look.append(vec![record(Kind::Read)]).await.unwrap_err() else { panic!("busy") };
+    assert!(why.contains("to be looked at"), "{why}");
+}
+
+#[tokio::test]
+async fn a_look_sees_what_a_running_gate_has_written() {
+    let (_folder, path) = folder();
+    let store = Store::sqlite(&path).unwrap();
+    store.append(vec![record(Kind::Read)]).await.unwrap();
+    let look = Store::sqlite_to_read(&path).unwrap();
+    assert_eq!(look.verify(None).await.unwrap().unwrap().seq, 1);
+    store.append(vec![record(Kind::Read)]).await.unwrap();
+    assert_eq!(look.verify(None).await.unwrap().unwrap().seq, 2);
+    assert_eq!(owner_files(&path), 1);
+}
+
+#[tokio::test]
+async fn a_copy_whose_log_is_not_with_it_is_never_taken_for_whole() {
+    let (folder, path) = folder();
+    let store = Store::sqlite(&path).unwrap();
+    store.append(vec![record(Kind::Read)]).await.unwrap();
+    let shelf = folder.path().join("shelf");
+    std::fs::create_dir(&shelf).unwrap();
+    // A copy of a running gate's files: what was written stands in the log, and only there.
+    for end in ["", "-wal"] {
+        std::fs::copy(format!("{}{end}", path.display()), shelf.join(format!("copy.db{end}"))).unwrap();
+    }
+    let copy = shelf.join("copy.db");
+    assert_eq!(Store::sqlite_to_read(&copy).unwrap().verify(None).await.unwrap().unwrap().seq, 1);
+    assert!(Store::sqlite_to_read(folder.path().join("none.db")).is_err());
+}
+
+#[tokio::test]
+async fn a_store_that_stays_locked_names_the_process_that_holds_it() {
+    let (_folder, path) = folder();
+    drop(Store::sqlite(&path).unwrap());
+    let mut holder = Process::new(std::env::current_exe().unwrap())
+        .args(["--exact", "ledger::suite::on_disk::holds_the_lock_for_its_parent", "--nocapture"])
+        .env(HOLDER, &path)
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut held = std::io::BufReader::new(holder.stdout.take().unwrap());
+    let mut line = String::new();
+    while !line.contains("held") {
+        line.clear();
+        assert!(std::io::BufRead::read_line(&mut held, &mut line).unwrap() > 0, "it ended before it held the lock");
+    }
+    let why = why_not(&path);
+    assert!(why.contains(&format!("locked by process {}", holder.id())), "{why}");
+    drop(holder.stdin.take());
+    holder.wait().unwrap();
+}
+
+#[test]
+fn holds_the_lock_for_its_parent() {
+    let Ok(path) = std::env::var(HOLDER) else { return };
+    let connection = Connection::open(path).unwrap();
+    connection.execute_batch("BEGIN IMMEDIATE").unwrap();
+    std::io::Write::write_all(&mut std::io::stdout(), b"\nheld\n").unwrap();
+    // Until the parent has seen enough.
+    std::io::Read::read(&mut std::io::stdin(), &mut [0]).unwrap();
 }
 
 #[tokio::test]

@@ -1,0 +1,205 @@
+//! Why a command did not do what was asked: a code with a page, the exit that it means, a sentence, and what to do.
+
+use toolgate::approval::NotDecided;
+use toolgate::fault::Fault;
+use toolgate::ledger::StoreError;
+
+use super::Exit;
+use crate::identity::Unlisted;
+
+/// What a person reads when a command does not do what was asked.
+///
+/// INVARIANT (addressed): there is none without a code, and no code without a page.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    code: FailureCode,
+    message: String,
+    hint: Option<String>,
+}
+
+/// Declares the codes with their names, exits and pages in one place.
+macro_rules! codes {
+    ($($(#[$doc:meta])* $code:ident = $name:literal => $exit:ident,)+) => {
+        /// The stable code of a command that did not do what was asked.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub(crate) enum FailureCode { $($(#[$doc])* $code,)+ }
+
+        impl FailureCode {
+            /// All codes, in the order of the documentation.
+            pub(crate) const ALL: [Self; [$($name),+].len()] = [$(Self::$code),+];
+
+            /// The code as it stands behind `error`.
+            pub(crate) fn as_str(self) -> &'static str {
+                match self { $(Self::$code => $name,)+ }
+            }
+
+            /// How the command ends.
+            pub(crate) fn exit(self) -> Exit {
+                match self { $(Self::$code => Exit::$exit,)+ }
+            }
+
+            /// The page that explains the code, in Markdown.
+            pub(crate) fn page(self) -> &'static str {
+                match self { $(Self::$code => include_str!(concat!("pages/", $name, ".md")),)+ }
+            }
+        }
+    };
+}
+
+codes! {
+    /// The words of the command line are none that there are.
+    Usage = "usage" => Usage,
+    /// No gate folder was named, and none is here.
+    NoFolder = "no_folder" => Usage,
+    /// The gate folder is not there.
+    NoSuchFolder = "no_such_folder" => Usage,
+    /// The gate folder has faults.
+    FolderFaults = "folder_faults" => Usage,
+    /// Nothing has been called yet.
+    NoStore = "no_store" => Usage,
+    /// Somebody is named whom the folder does not list, or nobody is.
+    UnknownUser = "unknown_user" => Usage,
+    /// There is no such code.
+    UnknownCode = "unknown_code" => Usage,
+    /// There is no such command or topic.
+    UnknownTopic = "unknown_topic" => Usage,
+    /// The record tells of no such call.
+    UnknownRef = "unknown_ref" => Usage,
+    /// There is no such schema.
+    UnknownSchema = "unknown_schema" => Usage,
+    /// stdin cannot be read, or is too large.
+    UnreadableInput = "unreadable_input" => Usage,
+    /// What stands on stdin is no message of its dialect.
+    InvalidMessage = "invalid_message" => Usage,
+    /// The id of the operation is not one.
+    InvalidOperation = "invalid_operation" => Usage,
+    /// A file cannot be written.
+    Unwritable = "unwritable" => Usage,
+    /// There is no such approval.
+    ApprovalMissing = "approval_missing" => Refused,
+    /// The approval is not pending any more.
+    ApprovalClosed = "approval_closed" => Refused,
+    /// The approval has expired.
+    ApprovalExpired = "approval_expired" => Refused,
+    /// This person may not answer the approval.
+    ApprovalNotYours = "approval_not_yours" => Refused,
+    /// The chain of the record does not hold.
+    RecordBroken = "record_broken" => Refused,
+    /// The store cannot be opened, read or written.
+    StoreFailed = "store_failed" => Fault,
+    /// The store has too much to do.
+    StoreBusy = "store_busy" => Fault,
+    /// The record of earlier calls could not be written.
+    RecordFailed = "record_failed" => Fault,
+    /// The answer could not be written.
+    OutputFailed = "output_failed" => Fault,
+    /// The gate itself failed.
+    GateFault = "gate_fault" => Fault,
+}
+
+impl Failure {
+    pub(crate) fn new(code: FailureCode, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), hint: None }
+    }
+
+    /// The command line does not say what could be done.
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        Self::new(FailureCode::Usage, message)
+    }
+
+    /// The gate itself failed.
+    pub(crate) fn fault(message: impl Into<String>) -> Self {
+        Self::new(FailureCode::GateFault, message)
+    }
+
+    /// One command or one edit that mends it.
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    pub(crate) fn code(&self) -> FailureCode {
+        self.code
+    }
+
+    pub(crate) fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// What to do: what is known of this one, else where its code is explained.
+    pub(crate) fn advice(&self) -> String {
+        self.hint.clone().unwrap_or_else(|| format!("toolgate explain {}", self.code.as_str()))
+    }
+}
+
+impl From<Fault> for Failure {
+    fn from(fault: Fault) -> Self {
+        let code = match &fault {
+            Fault::Store(StoreError::Broken(_)) => FailureCode::StoreFailed,
+            Fault::Store(StoreError::Busy) => FailureCode::StoreBusy,
+            Fault::Record(_) => FailureCode::RecordFailed,
+            Fault::Closing | Fault::Lost => FailureCode::GateFault,
+        };
+        Self::new(code, fault.to_string())
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        let code = match &error {
+            StoreError::Broken(_) => FailureCode::StoreFailed,
+            StoreError::Busy => FailureCode::StoreBusy,
+        };
+        Self::new(code, error.to_string())
+    }
+}
+
+impl From<NotDecided> for Failure {
+    fn from(reason: NotDecided) -> Self {
+        let code = match &reason {
+            NotDecided::Missing => FailureCode::ApprovalMissing,
+            NotDecided::Closed(_) => FailureCode::ApprovalClosed,
+            NotDecided::Expired => FailureCode::ApprovalExpired,
+            NotDecided::NotYours(_) => FailureCode::ApprovalNotYours,
+            NotDecided::Store => FailureCode::StoreFailed,
+        };
+        Self::new(code, reason.to_string())
+    }
+}
+
+impl From<Unlisted> for Failure {
+    fn from(unlisted: Unlisted) -> Self {
+        Self { hint: unlisted.hint.clone(), ..Self::new(FailureCode::UnknownUser, unlisted.to_string()) }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test may panic")]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use toolgate::refusal::HEADINGS;
+
+    use super::*;
+
+    #[test]
+    fn every_code_has_a_page_with_the_four_headings() {
+        for code in FailureCode::ALL {
+            let (name, page) = (code.as_str(), code.page());
+            assert!(page.starts_with(&format!("# {name}\n")), "the page of {name} starts with its name");
+            for heading in HEADINGS {
+                assert!(page.contains(&format!("\n## {heading}\n\n")), "the page of {name} lacks {heading}");
+            }
+            assert_ne!(code.exit(), Exit::Ok, "{name}");
+        }
+    }
+
+    #[test]
+    fn every_page_belongs_to_a_code() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/cli/pages");
+        let pages: BTreeSet<String> =
+            std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        let codes = FailureCode::ALL.iter().map(|code| format!("{}.md", code.as_str())).collect();
+        assert_eq!(pages, codes);
+    }
+}

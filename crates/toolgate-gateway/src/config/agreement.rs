@@ -1,0 +1,239 @@
+//! The schemas that editors hold files to, and the loader, say the same of the form of a file.
+
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test may panic")]
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+use toolgate::contract::Contract;
+use toolgate::fields::Problems;
+use toolgate::json::{self, Limits};
+use toolgate::schema::Problem;
+
+use super::located::Located;
+use super::settings::Settings;
+use crate::backend::{self, Databases, Means, Place, Upstreams};
+
+/// A kind of file: its schema, and what the loader finds wrong with the keys of one.
+struct Kind {
+    schema: Value,
+    holds: jsonschema::Validator,
+    problems: fn(&Value) -> Vec<Problem>,
+}
+
+/// A key that nobody could have meant.
+const UNKNOWN: &str = "zzzzzz";
+
+/// A contract that says everything that one can say.
+const CONTRACT: &str = r#"
+name = "create_refund"
+description = "Refund an order."
+effect = "write"
+tags = ["refunds"]
+deadline = "5s"
+max_result = "16KB"
+preview = "Refund {order_id}"
+allow_identity_members = ["role"]
+input = { properties = { order_id = { type = "string" } }, required = ["order_id"] }
+output = { type = "object" }
+approval = { when = "true", role = "manager", message = "Refunds need a manager." }
+resource = { type = "Order", id = "{order_id}", fact = "order", tenant = "/tenant" }
+once = { key = ["{order_id}"], scope = "tenant", repeat = "never", retain = "7d", caller = true }
+lane = { key = ["{order_id}"] }
+retry = { attempts = 3, on = ["connect"] }
+
+[facts.order]
+tool = "get_order"
+args = { order_id = "{order_id}" }
+max_age = "0s"
+
+[reconcile]
+tool = "find_refund"
+args = { key = "{idempotency_key}" }
+done = "/refund_id"
+result = "/refund"
+absent_after = "30s"
+
+[errors.no_row]
+code = "not_found"
+message = "There is no such order."
+effect = "none"
+instead = "get_order"
+
+[backend]
+kind = "sql"
+database = "shop"
+statement = "select 1"
+rows = "many"
+max_rows = 5
+"#;
+
+/// Settings that say everything that they can say.
+const SETTINGS: &str = r#"
+store = "sqlite:state/toolgate.db"
+databases.shop = { path = "state/shop.db", seed = "shop.sql" }
+approvals = { pending_for = "1h", granted_for = "1h" }
+
+[identity]
+kind = "local"
+default = "alice@acme"
+user = [{ name = "alice", tenant = "acme", roles = ["support"] }]
+"#;
+
+impl Kind {
+    fn of(schema: &str, problems: fn(&Value) -> Vec<Problem>) -> Self {
+        let schema = json::read(schema.as_bytes(), &Limits::default()).unwrap();
+        let holds = jsonschema::validator_for(&schema).unwrap();
+        Self { schema, holds, problems }
+    }
+
+    fn contract() -> Self {
+        Self::of(include_str!("../../../../schemas/contract.json"), |keys| {
+            let shop = Place { path: "shop.db".into(), seed: None };
+            let databases = ["shop", "refunds"].map(|name| (name.to_owned(), shop.clone()));
+            let databases = Databases::new("".as_ref(), databases);
+            let means = Means { databases, upstreams: Upstreams::default() };
+            let backend = backend::make("create_refund", keys.as_object().unwrap(), &means);
+            let contract = Contract::parse("create_refund", keys);
+            backend.err().into_iter().chain(contract.err()).flatten().collect()
+        })
+    }
+
+    fn settings() -> Self {
+        Self::of(include_str!("../../../../schemas/config.json"), |keys| {
+            let mut problems = Problems::default();
+            Settings::read("".as_ref(), keys.as_object().unwrap(), &mut problems);
+            problems.0
+        })
+    }
+
+    fn assert_both_refuse(&self, keys: &Value, why: &str) {
+        assert!(!self.holds.is_valid(keys), "the schema takes {why}");
+        assert!(!(self.problems)(keys).is_empty(), "the loader takes {why}");
+    }
+
+    /// What the schema says of the value at a place.
+    fn at(&self, place: &str) -> &Value {
+        place.split('/').skip(1).fold(self.resolved(&self.schema), |node, name| {
+            let named = &node["properties"][name];
+            let any = &node["additionalProperties"];
+            let next = [named, any, &node["items"]].into_iter().find(|next| next.is_object());
+            self.resolved(next.unwrap_or_else(|| panic!("the schema says nothing of {place}")))
+        })
+    }
+
+    fn resolved<'s>(&'s self, node: &'s Value) -> &'s Value {
+        let node = node["oneOf"].get(0).unwrap_or(node);
+        match node["$ref"].as_str() {
+            Some(reference) => self.schema.pointer(reference.strip_prefix('#').unwrap()).unwrap(),
+            None => node,
+        }
+    }
+}
+
+fn keys_of(toml: &str) -> Value {
+    Value::Object(Located::parse(toml).unwrap().table)
+}
+
+/// The contracts of the examples and the one that says everything.
+fn contracts() -> Vec<Value> {
+    let examples = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples");
+    let folders = std::fs::read_dir(examples).unwrap().map(|example| example.unwrap().path().join("tools"));
+    let files = folders.flat_map(|tools| std::fs::read_dir(tools).unwrap().map(|file| file.unwrap().path()));
+    let texts = files.map(|file| std::fs::read_to_string(file).unwrap());
+    texts.chain([CONTRACT.to_owned()]).map(|text| keys_of(&text)).collect()
+}
+
+fn settings() -> Vec<Value> {
+    let shop = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/shop/toolgate.toml");
+    vec![keys_of(&std::fs::read_to_string(shop).unwrap()), keys_of(SETTINGS)]
+}
+
+/// The places of a file, without those inside of the schemas of a tool.
+fn places(value: &Value, at: &str) -> Vec<String> {
+    let below: Vec<(String, &Value)> = match value {
+        _ if ["/input", "/output"].contains(&at) => Vec::new(),
+        Value::Object(table) => table.iter().map(|(name, value)| (format!("{at}/{name}"), value)).collect(),
+        Value::Array(items) => items.iter().enumerate().map(|(n, item)| (format!("{at}/{n}"), item)).collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Vec::new(),
+    };
+    let below = below.into_iter().flat_map(|(place, value)| places(value, &place));
+    std::iter::once(at.to_owned()).chain(below).collect()
+}
+
+/// Does something with every place of every file.
+fn everywhere(look: impl Fn(&Kind, &Value, &str)) {
+    for (kind, files) in [(Kind::contract(), contracts()), (Kind::settings(), settings())] {
+        for file in files {
+            assert!(kind.holds.is_valid(&file), "the schema refuses a sound file: {file}");
+            assert_eq!((kind.problems)(&file), [], "the loader refuses a sound file: {file}");
+            places(&file, "").iter().for_each(|place| look(&kind, &file, place));
+        }
+    }
+}
+
+fn changed(file: &Value, place: &str, change: impl FnOnce(&mut Value)) -> Value {
+    let mut file = file.clone();
+    change(file.pointer_mut(place).unwrap());
+    file
+}
+
+#[test]
+fn both_refuse_an_unknown_key_in_every_table_and_know_the_same_ones() {
+    everywhere(|kind, file, place| {
+        if !file.pointer(place).unwrap().is_object() || ["/input", "/output"].contains(&place) {
+            return;
+        }
+        let with = changed(file, place, |table| table[UNKNOWN] = json!(1));
+        kind.assert_both_refuse(&with, &format!("an unknown key in `{place}`"));
+        let Some(properties) = kind.at(place)["properties"].as_object() else { return };
+        let unknown = format!("{place}/{UNKNOWN}");
+        let problems = (kind.problems)(&with);
+        let hint = problems.iter().find(|problem| problem.at == unknown).and_then(|problem| problem.hint.clone());
+        let hint = hint.unwrap_or_else(|| panic!("{unknown}: {problems:?}"));
+        let known: BTreeSet<&str> = hint.strip_prefix("known: ").unwrap().split(", ").collect();
+        let published: BTreeSet<&str> = properties.keys().map(String::as_str).collect();
+        assert_eq!(known, published, "what the loader knows in `{place}`, and what the schema does");
+    });
+}
+
+#[test]
+fn both_refuse_a_value_of_another_type_at_every_place() {
+    everywhere(|kind, file, place| {
+        if place.is_empty() {
+            return;
+        }
+        let wrong = changed(file, place, |value| {
+            *value = match value {
+                Value::Null | Value::Bool(_) | Value::Number(_) => json!("x"),
+                Value::String(_) | Value::Array(_) | Value::Object(_) => json!(7),
+            }
+        });
+        kind.assert_both_refuse(&wrong, &format!("another type at `{place}`"));
+    });
+}
+
+#[test]
+fn both_refuse_a_text_that_is_none_of_the_choices_or_not_of_the_form() {
+    everywhere(|kind, file, place| {
+        let said = kind.at(place);
+        let bound = ["enum", "const", "pattern"].iter().any(|keyword| said.get(keyword).is_some());
+        if bound && file.pointer(place).unwrap().is_string() {
+            let wrong = changed(file, place, |value| *value = json!("no, never!"));
+            kind.assert_both_refuse(&wrong, &format!("a wrong text at `{place}`"));
+        }
+    });
+}
+
+#[test]
+fn both_miss_the_same_keys() {
+    everywhere(|kind, file, place| {
+        let Some((parent, name)) = place.rsplit_once('/') else { return };
+        if !file.pointer(parent).unwrap().is_object() {
+            return;
+        }
+        let without = changed(file, parent, |table| drop(table.as_object_mut().unwrap().remove(name)));
+        let missed = (kind.problems)(&without).iter().any(|problem| problem.code == "required" && problem.at == place);
+        assert_eq!(!kind.holds.is_valid(&without), missed, "whether `{place}` must be there");
+    });
+}
