@@ -28,13 +28,7 @@ const SCENARIOS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios");
 
 #[test]
 fn scenarios_in_process() {
-    all_hold(|scenario| {
-        let clock = scenario.needs.contains(&Need::Clock);
-        Some(match scenario.gate {
-            GateName::Lab => door::InProcess::lab(clock),
-            GateName::Shop | GateName::RefundOrder => door::InProcess::folder(scenario.gate, clock),
-        })
-    });
+    all_hold(|scenario| Some(in_process(scenario)));
 }
 
 #[test]
@@ -44,7 +38,20 @@ fn scenarios_through_the_binary() {
 
 #[test]
 fn scenarios_over_http() {
-    all_hold(|scenario| in_reach_of_a_process(scenario).then(|| door::Http::new(scenario.gate)));
+    all_hold(|scenario| {
+        Some(match in_reach_of_a_process(scenario) {
+            true => door::Http::processes(scenario.gate),
+            false => door::Http::here(in_process(scenario)),
+        })
+    });
+}
+
+fn in_process(scenario: &Scenario) -> door::InProcess {
+    let clock = scenario.needs.contains(&Need::Clock);
+    match scenario.gate {
+        GateName::Lab => door::InProcess::lab(clock),
+        GateName::Shop | GateName::RefundOrder => door::InProcess::folder(scenario.gate, clock),
+    }
 }
 
 /// The lab is no folder, and the clock of a process is not moved.
