@@ -8,7 +8,9 @@ mod check;
 mod exec;
 mod exit;
 mod explain;
+mod health;
 mod output;
+mod serve;
 mod signals;
 mod tools;
 mod why;
@@ -44,6 +46,8 @@ pub struct Cli {
 enum Command {
     /// Answer a model's message: its tool calls on stdin become tool messages on stdout
     Exec(exec::Exec),
+    /// Answer programs over HTTP
+    Serve(serve::Serve),
     /// Make one call
     Call(call::Call),
     /// Admission alone: whether calls keep their contracts, a case a line
@@ -58,6 +62,8 @@ enum Command {
     Audit(audit::Audit),
     /// Tell what really happened to a call
     Why(why::Why),
+    /// Ask a running `toolgate serve` whether it takes calls
+    Health(health::Health),
     /// Explain the code of a refusal or a problem
     Explain(explain::Explain),
     /// Print help, of a command or of `exit-codes`
@@ -119,13 +125,20 @@ makes it happen at most once, and answers with a result or with a reason.
 
 impl Cli {
     fn run(self, output: &mut Output) -> Result<Exit, Failure> {
-        let runtime = tokio::runtime::Builder::new_current_thread()
+        // A server has the cores to itself; whoever makes one call would only pay for starting threads.
+        let mut runtime = match self.command {
+            Command::Serve(_) => tokio::runtime::Builder::new_multi_thread(),
+            _ => tokio::runtime::Builder::new_current_thread(),
+        };
+        let runtime = runtime
             .enable_all()
             .build()
             .map_err(|error| Failure::fault(format!("the runtime cannot be started: {error}")))?;
         runtime.block_on(async {
             match self.command {
                 Command::Exec(exec) => exec.run(output).await,
+                Command::Serve(serve) => serve.run(output).await,
+                Command::Health(health) => health.run(output).await,
                 Command::Call(call) => call.run(output).await,
                 Command::Admit(admit) => admit.run(),
                 Command::Tools(tools) => tools.run(output),

@@ -17,6 +17,7 @@ use toolgate::schema::Problem;
 use toolgate::{Gate, Tool};
 
 use crate::backend::{self, Databases};
+use crate::http;
 use crate::identity::Identity;
 
 pub use finding::Finding;
@@ -30,6 +31,8 @@ pub struct Loaded {
     pub gate: Gate,
     /// Where its people come from.
     pub identity: Identity,
+    /// Where it listens, and how much it takes.
+    pub http: http::Settings,
 }
 
 /// Why a folder gives no gate.
@@ -94,7 +97,7 @@ pub fn load_with(dir: &Path, purpose: Purpose, adjust: impl FnOnce(Builder) -> B
                 .standing(people)
                 .approvals_expire(settings.asked_for, settings.granted_for)
                 .open_store(store.opener(dir));
-            adjust(builder).build().map(|gate| Some(Loaded { gate, identity: settings.identity }))
+            adjust(builder).build().map(|gate| Some(Loaded { gate, identity: settings.identity, http: settings.http }))
         }
         // There will be no gate, but what is wrong with the rest is told all the same.
         None => builder.check(&reader.unread).map(|()| None),

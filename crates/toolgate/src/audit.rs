@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use crate::call::Ref;
 use crate::clock::Millis;
 use crate::json::{self, Digest, Limits, Part, canonical_object};
-use crate::ledger::{Store, StoreError};
+use crate::ledger::{Page, Store, StoreError};
 
 /// What a record tells of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,9 +138,17 @@ impl Record {
 impl Sealed {
     /// Whether the attempt that it is filed under is the one that its text tells of.
     fn names_itself(&self) -> bool {
+        self.says("ref", &self.reference)
+    }
+
+    fn tells_of(&self, tenant: &str) -> bool {
+        self.says("tenant", tenant)
+    }
+
+    fn says(&self, name: &str, text: &str) -> bool {
         let limits = Limits { size: usize::MAX, members: usize::MAX, ..Limits::default() };
         let body = json::read(self.body.as_bytes(), &limits).ok();
-        body.as_ref().and_then(|body| body.get("ref")).and_then(Value::as_str) == Some(&self.reference)
+        body.as_ref().and_then(|body| body.get(name)).and_then(Value::as_str) == Some(text)
     }
 }
 
@@ -214,6 +222,30 @@ impl Store {
         let head = self.head().await?;
         let after = head.seq.saturating_sub(u64::try_from(count).unwrap_or(u64::MAX));
         self.records(after, count).await
+    }
+
+    /// The newest entries of the record before the one at `before` that tell of a tenant, at most `limit`. One page looks
+    /// through a bounded part of the record: it may be empty and yet not the last.
+    pub async fn records_of_tenant(
+        &self,
+        tenant: &str,
+        before: Option<u64>,
+        limit: usize,
+    ) -> Result<Page<Sealed>, StoreError> {
+        let end = self.head().await?.seq.saturating_add(1).min(before.unwrap_or(u64::MAX));
+        let after = end.saturating_sub(1).saturating_sub(u64::try_from(PAGE).unwrap_or(u64::MAX));
+        let mut records = self.records(after, PAGE).await?;
+        let mut page = Page { items: Vec::new(), next: None };
+        records.reverse();
+        for record in records.into_iter().filter(|record| record.seq < end && record.tells_of(tenant)) {
+            if page.items.len() == limit {
+                return Ok(page);
+            }
+            page.next = Some(record.seq);
+            page.items.push(record);
+        }
+        page.next = Some(after + 1).filter(|_| after > 0);
+        Ok(page)
     }
 
     /// The entries of the record that tell of one attempt, in order.

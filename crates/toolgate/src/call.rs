@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::clock::Millis;
+
 /// A proposed call, with what the host (never the model) adds to it.
 #[derive(Clone, Debug)]
 pub struct Call {
@@ -97,6 +99,11 @@ impl Ref {
     /// The text of the name.
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+
+    /// When the name was given, by the clock of the process that gave it.
+    pub fn given_at(&self) -> Option<Millis> {
+        ulid::Ulid::from_string(&self.0).ok().map(|ulid| Millis(ulid.timestamp_ms()))
     }
 }
 

@@ -259,6 +259,18 @@ impl Gate {
         decided
     }
 
+    /// Whether a call could be taken now: the gate is not closing, what was called is on record, and the store takes
+    /// transactions.
+    pub async fn is_ready(&self) -> Result<(), Fault> {
+        self.ready()?;
+        Ok(self.line.store.probe().await?)
+    }
+
+    /// The longest deadline of all tools: a call that takes longer than this is not waiting for a tool.
+    pub fn longest_deadline(&self) -> Duration {
+        self.line.registry.iter().map(|tool| tool.contract.deadline).max().unwrap_or_default()
+    }
+
     /// The moment that it is for this gate, by which approvals and entries are dated.
     pub fn now(&self) -> crate::clock::Millis {
         self.line.clock.now()

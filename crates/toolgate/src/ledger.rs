@@ -29,6 +29,7 @@ use serde_json::{Value, json};
 use crate::call::Ref;
 use crate::clock::Millis;
 use crate::json::{Digest, canonical};
+use crate::refusal::Effect;
 use crate::session::Principal;
 
 pub(crate) use store::{Closing, GrantKey, NewEntry, Opened, Opening, Proposed, Question, Recall, Stamp};
@@ -83,6 +84,45 @@ pub(crate) struct Action {
     pub(crate) retain_ms: u64,
     /// The approval that it uses up.
     pub(crate) grant: Option<String>,
+}
+
+/// What may be told of an action beyond its own call. INVARIANT (no contents): neither its arguments, nor the facts that
+/// it rests on, nor its stored answer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Listed {
+    /// The identity of the action.
+    pub key: Digest,
+    /// The name of the tool.
+    pub tool: String,
+    /// Who asked.
+    pub principal: Principal,
+    /// The run in which it was asked.
+    pub run: String,
+    /// `open`, `done`, `failed` or `unknown`.
+    pub state: &'static str,
+    /// What became of the outside world; `None` while it runs.
+    pub effect: Option<Effect>,
+    /// How often it was opened.
+    pub attempt: u32,
+    /// The attempt that first opened this occurrence.
+    pub first: Ref,
+    /// The digest of the tool and its effective arguments.
+    pub args_digest: Digest,
+    /// The approval that it used up.
+    pub approval: Option<String>,
+    /// When it was done, or since when nobody knows.
+    pub at: Option<Millis>,
+    /// Until when the process that runs it, or ran it, had the right to.
+    pub lease_end: Option<Millis>,
+}
+
+/// A part of a long list, the newest first.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Page<T> {
+    /// What was found.
+    pub items: Vec<T>,
+    /// Before which number to go on looking; `None` at the end of the list.
+    pub next: Option<u64>,
 }
 
 /// Where an action stands.
@@ -274,6 +314,20 @@ impl Entry {
     /// Whether a done entry is past its time, and so as good as absent.
     pub(crate) fn lapsed(&self, now: Millis) -> bool {
         self.lapses_at().is_some_and(|end| end <= now)
+    }
+
+    /// What may be told of it.
+    pub(crate) fn listed(self) -> Listed {
+        let (state, effect, at, lease_end) = match self.state {
+            State::Open { lease_end, .. } => ("open", None, None, Some(lease_end)),
+            State::Done { at, .. } => ("done", Some(Effect::Done), Some(at), None),
+            State::Failed => ("failed", Some(Effect::None), None, None),
+            State::Unknown { since, lease_end, .. } => ("unknown", Some(Effect::Unknown), Some(since), Some(lease_end)),
+        };
+        let Action { tool, principal, run, args_digest, grant: approval, .. } = self.action;
+        let (attempt, first) = (self.attempt, self.first);
+        let key = self.key.0;
+        Listed { key, tool, principal, run, state, effect, attempt, first, args_digest, approval, at, lease_end }
     }
 
     /// The key that is sent downstream: all attempts of one occurrence share it, a later occurrence never does.

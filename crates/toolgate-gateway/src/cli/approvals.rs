@@ -3,12 +3,13 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use serde_json::{Value, json};
+use serde_json::Value;
 use toolgate::approval::{Approval, NotDecided};
 use toolgate::clock::Millis;
 
 use super::{Exit, Failure, Output, load};
 use crate::config::Purpose;
+use crate::shown;
 
 /// Look at approvals and answer them.
 #[derive(Debug, Args)]
@@ -69,7 +70,7 @@ impl Approvals {
                 let session = loaded.identity.session(common.user.as_deref())?;
                 let approvals = loaded.gate.approvals(&session).await?;
                 match common.json {
-                    true => output.json(&approvals.iter().map(|one| described(one, now)).collect::<Vec<Value>>()),
+                    true => output.json(&approvals.iter().map(|one| shown::approval(one, now)).collect::<Vec<Value>>()),
                     false => approvals.iter().for_each(|one| output.line(&summary(one, now))),
                 }
                 Ok(Exit::Ok)
@@ -81,7 +82,7 @@ impl Approvals {
                     return Err(Failure::new(Exit::Refused, NotDecided::Missing.to_string()));
                 };
                 match common.json {
-                    true => output.json(&described(one, now)),
+                    true => output.json(&shown::approval(one, now)),
                     false => show(one, now, output),
                 }
                 Ok(Exit::Ok)
@@ -111,7 +112,7 @@ fn answer(
     match decided {
         Ok(approval) => {
             match common.json {
-                true => output.json(&described(&approval, now)),
+                true => output.json(&shown::approval(&approval, now)),
                 false => output.line(&summary(&approval, now)),
             }
             if approval.state_at(now) == "granted" {
@@ -124,23 +125,6 @@ fn answer(
             Err(Failure::new(Exit::Refused, not.to_string()).hint("toolgate explain approval_required"))
         }
     }
-}
-
-/// The shape for scripts.
-fn described(approval: &Approval, now: Millis) -> Value {
-    json!({
-        "id": approval.id,
-        "state": approval.state_at(now),
-        "tool": approval.tool,
-        "requester": approval.requester,
-        "tenant": approval.tenant,
-        "preview": approval.preview,
-        "arguments": approval.arguments,
-        "call_digest": approval.call_digest,
-        "reasons": approval.reasons,
-        "created_at": approval.created_at.to_string(),
-        "expires_at": approval.expires_at.to_string(),
-    })
 }
 
 fn summary(approval: &Approval, now: Millis) -> String {

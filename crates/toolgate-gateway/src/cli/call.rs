@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use serde::Serialize;
 use toolgate::call::OperationId;
 use toolgate::refusal::Code;
 use toolgate::trace::Trace;
@@ -12,6 +11,7 @@ use toolgate::{Call as Proposed, Reply};
 use super::signals::drain_on_interrupt;
 use super::{Exit, Failure, Output, load};
 use crate::config::Purpose;
+use crate::shown::Shown;
 
 /// Make one call.
 #[derive(Debug, Args)]
@@ -42,17 +42,6 @@ pub(super) struct Call {
     /// Print one line of JSON
     #[arg(long)]
     json: bool,
-}
-
-/// A reply, for scripts.
-#[derive(Serialize)]
-pub(super) struct Shown<'a> {
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub(super) dry_run: bool,
-    #[serde(flatten)]
-    pub(super) reply: &'a Reply,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) trace: Option<&'a Trace>,
 }
 
 impl Call {

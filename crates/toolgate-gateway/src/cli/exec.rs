@@ -11,10 +11,11 @@ use toolgate::fields::nearest;
 use toolgate::json::Limits;
 use toolgate::wire::Dialect;
 
-use super::call::{Shown, show_trace};
+use super::call::show_trace;
 use super::signals::drain_on_interrupt;
 use super::{Exit, Failure, Output, find_folder, load};
 use crate::config::Purpose;
+use crate::shown::Outcome;
 
 /// Answer a model's message.
 #[derive(Debug, Args)]
@@ -74,8 +75,8 @@ impl Exec {
 
     fn show(&self, ids: &[String], answers: &[Result<Reply, Fault>], messages: &[Value], output: &mut Output) {
         if self.json {
-            let outcomes: Vec<Value> =
-                ids.iter().zip(answers).map(|(id, answer)| outcome(id, answer, self.trace)).collect();
+            let outcome = |(id, answer)| Outcome::of(id, answer, self.trace, Fault::to_string);
+            let outcomes: Vec<Outcome<'_>> = ids.iter().map(String::as_str).zip(answers).map(outcome).collect();
             output.json(&json!({ "messages": messages, "outcomes": outcomes }));
             return;
         }
@@ -87,17 +88,6 @@ impl Exec {
         }
         output.pretty(&messages);
     }
-}
-
-/// One outcome: the reply, which call it answers, and the status that an HTTP door would give it.
-pub(crate) fn outcome(call_id: &str, answer: &Result<Reply, Fault>, trace: bool) -> Value {
-    let reply = match answer {
-        Ok(reply) => reply,
-        Err(fault) => return json!({ "call_id": call_id, "status": 503, "fault": fault.to_string() }),
-    };
-    let status = reply.refusal().map_or(200, |refusal| refusal.code().row(refusal.effect()).status);
-    let shown = Shown { dry_run: false, reply, trace: Some(reply.trace()).filter(|_| trace) };
-    json!({ "call_id": reply.call_id(), "tool": reply.tool(), "status": status, "reply": shown })
 }
 
 fn read_message() -> Result<Vec<u8>, Failure> {

@@ -32,7 +32,10 @@ impl Explain {
     pub(super) fn run(self, output: &mut Output) -> Result<Exit, Failure> {
         let page = match Code::parse(&self.code) {
             Some(code) => code.page().to_owned(),
-            None => problem_page(&self.code).ok_or_else(|| unknown(&self.code))?,
+            None => {
+                let page = problem_page(&self.code).or_else(|| crate::http::page(&self.code));
+                page.ok_or_else(|| unknown(&self.code))?
+            }
         };
         match self.json {
             true => output.json(&json!({ "code": self.code, "page": page })),

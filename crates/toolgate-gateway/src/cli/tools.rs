@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use serde_json::{Value, json};
-use toolgate::contract::{Access, Contract};
+use serde_json::Value;
 use toolgate::wire::{Dialect, LeftOut};
 
 use super::exec::parse_dialect;
 use super::{Exit, Failure, Output, find_folder, load};
 use crate::config::Purpose;
+use crate::shown;
 
 /// List the tools that somebody may see.
 #[derive(Debug, Args)]
@@ -52,32 +52,14 @@ impl Tools {
             return Ok(Exit::Ok);
         }
         match self.json {
-            true => output.json(&tools.iter().map(|tool| described(tool)).collect::<Vec<Value>>()),
+            true => output.json(&tools.iter().map(|tool| shown::tool(tool)).collect::<Vec<Value>>()),
             false => {
                 for tool in tools {
                     let first = tool.description().split(". ").next().unwrap_or_default();
-                    output.line(&format!("{:5}  {:24} {first}", effect(tool), tool.name()));
+                    output.line(&format!("{:5}  {:24} {first}", shown::effect(tool), tool.name()));
                 }
             }
         }
         Ok(Exit::Ok)
-    }
-}
-
-fn described(tool: &Contract) -> Value {
-    json!({
-        "name": tool.name(),
-        "effect": effect(tool),
-        "description": tool.description(),
-        "tags": tool.tags(),
-        "input": tool.input().document(),
-        "output": tool.output().map(|output| output.document()),
-    })
-}
-
-fn effect(tool: &Contract) -> &'static str {
-    match tool.access() {
-        Access::Read => "read",
-        Access::Write => "write",
     }
 }

@@ -1,4 +1,4 @@
-//! `toolgate.toml`: store, databases, identity, approvals.
+//! `toolgate.toml`: store, databases, identity, approvals; where the folder listens is read in [`http`].
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -9,6 +9,7 @@ use toolgate::fields::{Fields, Problems};
 use toolgate::ledger::{Store, StoreError};
 
 use crate::backend::Place;
+use crate::http;
 use crate::identity::Identity;
 
 /// The settings of a folder.
@@ -17,6 +18,7 @@ pub(super) struct Settings {
     pub(super) store: StoreAt,
     pub(super) databases: BTreeMap<String, Place>,
     pub(super) identity: Identity,
+    pub(super) http: http::Settings,
     pub(super) asked_for: Duration,
     pub(super) granted_for: Duration,
 }
@@ -54,6 +56,7 @@ impl Settings {
                 Identity::default()
             }
         };
+        let http = http::Settings::read(&mut top, problems);
         let (asked_for, granted_for) = match top.table("approvals", problems) {
             Some(mut approvals) => {
                 let spans =
@@ -64,7 +67,7 @@ impl Settings {
             None => (HOUR, HOUR),
         };
         top.end(problems);
-        Self { store, databases, identity, asked_for, granted_for }
+        Self { store, databases, identity, http, asked_for, granted_for }
     }
 }
 

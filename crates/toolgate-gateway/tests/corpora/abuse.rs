@@ -70,7 +70,7 @@ fn ours(outcome: &str) -> &'static [&'static str] {
     match outcome {
         "ok" => &[""],
         "invalid_args" => &["invalid_json", "invalid_arguments"],
-        "reject_wire" => &["invalid_message", "invalid_call", "invalid_json", "turn_truncated"],
+        "reject_wire" => &["broken_message", "invalid_call", "invalid_json", "turn_truncated"],
         "unknown_tool" => &["unknown_tool"],
         "config_rejected" => &["invalid_contract"],
         _ => &[],

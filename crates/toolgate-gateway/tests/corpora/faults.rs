@@ -134,7 +134,7 @@ fn ours(family: &str) -> Option<(Vec<&str>, Vec<&str>)> {
         }
         ("parse", "limit" | "too_large" | "too_deep") => (vec!["invalid_json"], vec!["depth", "size", "members"]),
         ("parse", kind) if kind.starts_with("number") => (vec!["invalid_json"], vec!["number"]),
-        ("parse", kind) => (vec!["invalid_json", "invalid_message"], vec![kind]),
+        ("parse", kind) => (vec!["invalid_json", "broken_message"], vec![kind]),
         ("schema", "range") => (
             vec!["invalid_arguments"],
             vec!["minimum", "maximum", "exclusive_minimum", "exclusive_maximum", "multiple_of"],
@@ -142,7 +142,7 @@ fn ours(family: &str) -> Option<(Vec<&str>, Vec<&str>)> {
         ("schema", kind) => (vec!["invalid_arguments"], vec![kind]),
         ("registry", "unknown_tool") => (vec!["unknown_tool"], vec![]),
         ("registry", "duplicate_name") => (vec!["invalid_contract"], vec!["unique"]),
-        ("wire", _) => (vec!["invalid_call", "invalid_message"], vec![]),
+        ("wire", _) => (vec!["invalid_call", "broken_message"], vec![]),
         ("loop", "turn_truncated") => (vec!["turn_truncated"], vec![]),
         _ => return None,
     })

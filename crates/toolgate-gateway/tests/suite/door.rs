@@ -1,6 +1,7 @@
 //! Doors: the ways in which a call reaches a gate. All answer alike.
 
 mod binary;
+mod http;
 mod in_process;
 
 use std::time::Duration;
@@ -10,6 +11,7 @@ use serde_json::Value;
 use crate::scenario::{Call, Runs};
 
 pub(crate) use binary::{Binary, Run, call, toolgate, verify};
+pub(crate) use http::Http;
 pub(crate) use in_process::{InProcess, manual_clock};
 
 /// A way to a gate. What is not an answer of the gate is a failure of the test, and panics.

@@ -16,6 +16,7 @@ mod lab;
 mod pattern;
 mod runner;
 mod scenario;
+mod serve;
 mod stories;
 
 use std::path::Path;
@@ -27,21 +28,35 @@ const SCENARIOS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios");
 
 #[test]
 fn scenarios_in_process() {
-    all_hold(|scenario| {
-        let clock = scenario.needs.contains(&Need::Clock);
-        Some(match scenario.gate {
-            GateName::Lab => door::InProcess::lab(clock),
-            GateName::Shop | GateName::RefundOrder => door::InProcess::folder(scenario.gate, clock),
-        })
-    });
+    all_hold(|scenario| Some(in_process(scenario)));
 }
 
 #[test]
 fn scenarios_through_the_binary() {
+    all_hold(|scenario| in_reach_of_a_process(scenario).then(|| door::Binary::new(scenario.gate)));
+}
+
+#[test]
+fn scenarios_over_http() {
     all_hold(|scenario| {
-        let out_of_reach = scenario.gate == GateName::Lab || !scenario.needs.is_empty();
-        (!out_of_reach).then(|| door::Binary::new(scenario.gate))
+        Some(match in_reach_of_a_process(scenario) {
+            true => door::Http::processes(scenario.gate),
+            false => door::Http::here(in_process(scenario)),
+        })
     });
+}
+
+fn in_process(scenario: &Scenario) -> door::InProcess {
+    let clock = scenario.needs.contains(&Need::Clock);
+    match scenario.gate {
+        GateName::Lab => door::InProcess::lab(clock),
+        GateName::Shop | GateName::RefundOrder => door::InProcess::folder(scenario.gate, clock),
+    }
+}
+
+/// The lab is no folder, and the clock of a process is not moved.
+fn in_reach_of_a_process(scenario: &Scenario) -> bool {
+    scenario.gate != GateName::Lab && scenario.needs.is_empty()
 }
 
 #[test]

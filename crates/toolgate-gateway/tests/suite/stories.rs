@@ -1,8 +1,10 @@
 //! What data cannot tell: callers that go away, processes that are killed, races, broken stores and broken folders.
 
 mod admit;
+mod drained;
 mod dropped;
 mod faults;
+mod http;
 mod interrupted;
 mod killed;
 mod race;

@@ -1,6 +1,6 @@
 //! The ledger in the memory of one process.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::future::ready;
 use std::sync::{Mutex, MutexGuard};
 
@@ -19,7 +19,9 @@ pub(super) struct MemoryLedger {
 
 #[derive(Default)]
 struct Tables {
-    entries: HashMap<EntryKey, Entry>,
+    entries: HashMap<EntryKey, Numbered>,
+    /// The keys of the entries, by their numbers.
+    numbers: BTreeMap<u64, EntryKey>,
     /// The keys of the open entries.
     open: BTreeSet<EntryKey>,
     /// The keys of the done entries, by the end of their time.
@@ -29,6 +31,12 @@ struct Tables {
     approvals: Vec<Approval>,
     /// INVARIANT (no gap): the record `seq` lies at `seq - 1`.
     records: Vec<Sealed>,
+}
+
+/// An entry, and the number that it got when it was first put.
+struct Numbered {
+    number: u64,
+    entry: Entry,
 }
 
 impl MemoryLedger {
@@ -72,40 +80,60 @@ impl Transact for MemoryLedger {
     }
 }
 
+impl Tables {
+    fn opened(&self) -> impl Iterator<Item = &Entry> {
+        self.open.iter().filter_map(|key| self.entries.get(key)).map(|numbered| &numbered.entry)
+    }
+
+    /// Removes an entry; returns the number that it had.
+    fn take(&mut self, key: EntryKey) -> Option<u64> {
+        let Numbered { number, entry } = self.entries.remove(&key)?;
+        self.numbers.remove(&number);
+        self.open.remove(&key);
+        if let Some(end) = entry.lapses_at() {
+            self.done.remove(&(end, key));
+        }
+        Some(number)
+    }
+}
+
 impl Rows for Tables {
     fn entry(&self, key: EntryKey) -> Stored<Option<Entry>> {
-        Ok(self.entries.get(&key).cloned())
+        Ok(self.entries.get(&key).map(|numbered| numbered.entry.clone()))
     }
 
     fn put_entry(&mut self, entry: &Entry) -> Stored<()> {
-        self.remove_entry(entry.key)?;
+        let next = self.numbers.last_key_value().map_or(1, |(last, _)| last + 1);
+        let number = self.take(entry.key).unwrap_or(next);
         if let State::Open { .. } = entry.state {
             self.open.insert(entry.key);
         }
         if let Some(end) = entry.lapses_at() {
             self.done.insert((end, entry.key));
         }
-        self.entries.insert(entry.key, entry.clone());
+        self.numbers.insert(number, entry.key);
+        self.entries.insert(entry.key, Numbered { number, entry: entry.clone() });
         Ok(())
     }
 
     fn remove_entry(&mut self, key: EntryKey) -> Stored<()> {
-        if let Some(entry) = self.entries.remove(&key) {
-            self.open.remove(&key);
-            if let Some(end) = entry.lapses_at() {
-                self.done.remove(&(end, key));
-            }
-        }
+        self.take(key);
         Ok(())
     }
 
     fn open_entries(&self) -> Stored<Vec<Entry>> {
-        Ok(self.open.iter().filter_map(|key| self.entries.get(key)).cloned().collect())
+        Ok(self.opened().cloned().collect())
+    }
+
+    fn entries_before(&self, before: u64, limit: usize) -> Stored<Vec<(u64, Entry)>> {
+        let keys = self.numbers.range(..before).rev().take(limit);
+        let entries = keys.filter_map(|(number, key)| Some((*number, self.entries.get(key)?.entry.clone())));
+        Ok(entries.collect())
     }
 
     fn open_owners(&self) -> Stored<Vec<(Owner, Millis)>> {
         let mut owners: HashMap<&Owner, Millis> = HashMap::new();
-        for entry in self.open.iter().filter_map(|key| self.entries.get(key)) {
+        for entry in self.opened() {
             if let State::Open { owner, lease_end } = &entry.state {
                 owners.entry(owner).and_modify(|first| *first = (*first).min(*lease_end)).or_insert(*lease_end);
             }

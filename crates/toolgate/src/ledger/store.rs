@@ -8,7 +8,7 @@ use super::memory::MemoryLedger;
 #[cfg(feature = "sqlite")]
 use super::sqlite::SqliteLedger;
 use super::transact::{self, Answer, Rows, Transact};
-use super::{Action, Claim, Entry, EntryKey, Finding, LaneKey, Owner, Verdict};
+use super::{Action, Claim, Entry, EntryKey, Finding, LaneKey, Listed, Owner, Page, Verdict};
 use crate::approval::{Approval, Decision, NotDecided};
 use crate::audit::{Head, Record, Sealed};
 use crate::call::Ref;
@@ -226,6 +226,18 @@ impl Store {
     /// The approvals of a tenant, newest first.
     pub(crate) fn approvals(&self, tenant: String) -> Pending<'_, Vec<Approval>> {
         self.read(move |rows| rows.approvals_of_tenant(&tenant))
+    }
+
+    /// The newest actions of a tenant that were first opened before the one with this number, at most `limit`. One page
+    /// looks through a bounded part of the ledger: it may be empty and yet not the last.
+    pub async fn actions(&self, tenant: &str, before: Option<u64>, limit: usize) -> Result<Page<Listed>, StoreError> {
+        let tenant = tenant.to_owned();
+        self.read(move |rows| transact::actions(rows, &tenant, before, limit)).await
+    }
+
+    /// Whether a transaction can be begun and ended.
+    pub(crate) fn probe(&self) -> Pending<'_, ()> {
+        self.write(|_| Ok(()))
     }
 
     /// Chains records, in order.

@@ -76,6 +76,9 @@ stories! {
     a_decision_that_does_not_count_leaves_nothing
     approvals_are_listed_newest_first_by_tenant
     records_are_found_by_attempt_and_read_in_pages
+    actions_are_listed_newest_first_by_tenant
+    a_list_of_actions_passes_over_those_of_others_in_pages
+    records_are_listed_newest_first_by_tenant
     a_value_is_read_back_as_it_was_written
 }
 
@@ -449,6 +452,63 @@ async fn records_are_found_by_attempt_and_read_in_pages(store: &Store) {
     assert_eq!(store.head().await.unwrap(), Head { seq: 3, hash: last[0].hash });
 }
 
+async fn actions_are_listed_newest_first_by_tenant(store: &Store) {
+    let acts = ["a", "b", "c", "d"].map(|name| Act { lane: name, ..Act::new(name) });
+    let other = Act { tenant: "globex", lane: "e", ..Act::new("e") };
+    for act in acts.iter().chain([&other]) {
+        open(store, act).await;
+    }
+    close(store, &acts[0], 1, done("{\"secret\":1}")).await;
+    close(store, &acts[1], 1, Verdict::Failed).await;
+    close(store, &acts[2], 1, Verdict::Unknown).await;
+
+    let page = store.actions("acme", None, 9).await.unwrap();
+    let told: Vec<_> = page.items.iter().map(|listed| (listed.state, listed.effect, listed.at)).collect();
+    let expected = [
+        ("open", None, None),
+        ("unknown", Some(Effect::Unknown), Some(NOW)),
+        ("failed", Some(Effect::None), None),
+        ("done", Some(Effect::Done), Some(NOW)),
+    ];
+    assert_eq!(told, expected);
+    assert_eq!(page.next, None);
+    assert_eq!(page.items[3].args_digest, Digest::of(b"a"));
+
+    let first = store.actions("acme", None, 3).await.unwrap();
+    assert_eq!(first.items, page.items[..3]);
+    let rest = store.actions("acme", first.next, 3).await.unwrap();
+    assert_eq!((rest.items, rest.next), (page.items[3..].to_vec(), None));
+    assert_eq!(store.actions("globex", None, 9).await.unwrap().items[0].key, other.key().0);
+    assert!(store.actions("nobody", None, 9).await.unwrap().items.is_empty());
+}
+
+async fn a_list_of_actions_passes_over_those_of_others_in_pages(store: &Store) {
+    open(store, &Act::new("mine")).await;
+    for _ in 0..1000 {
+        let name: &'static str = Box::leak(Ref::fresh().to_string().into_boxed_str());
+        open(store, &Act { tenant: "globex", lane: name, ..Act::new(name) }).await;
+    }
+    let first = store.actions("acme", None, 9).await.unwrap();
+    assert!(first.items.is_empty());
+    let rest = store.actions("acme", first.next, 9).await.unwrap();
+    assert_eq!((rest.items.len(), rest.next), (1, None));
+}
+
+async fn records_are_listed_newest_first_by_tenant(store: &Store) {
+    let of = |tenant: &str| {
+        let body = Map::from_iter([("tenant".to_owned(), json!(tenant))]);
+        Record::new(Kind::Read, NOW, Ref::fresh(), body)
+    };
+    store.append(vec![of("acme"), of("globex"), of("acme"), of("acme"), of("globex")]).await.unwrap();
+    let seqs = |page: &Page<crate::audit::Sealed>| page.items.iter().map(|record| record.seq).collect::<Vec<_>>();
+    let all = store.records_of_tenant("acme", None, 9).await.unwrap();
+    assert_eq!((seqs(&all), all.next), (vec![4, 3, 1], None));
+    let first = store.records_of_tenant("acme", None, 2).await.unwrap();
+    assert_eq!((seqs(&first), first.next), (vec![4, 3], Some(3)));
+    let rest = store.records_of_tenant("acme", first.next, 2).await.unwrap();
+    assert_eq!((seqs(&rest), rest.next), (vec![1], None));
+}
+
 async fn a_value_is_read_back_as_it_was_written(store: &Store) {
     let refund = Act::new("refund");
     let mut opening = refund.opening(store).await;
@@ -472,6 +532,7 @@ async fn a_value_is_read_back_as_it_was_written(store: &Store) {
 #[derive(Clone)]
 struct Act {
     name: &'static str,
+    tenant: &'static str,
     lane: &'static str,
     keeps_lane: bool,
     grant: Option<&'static str>,
@@ -480,11 +541,11 @@ struct Act {
 
 impl Act {
     fn new(name: &'static str) -> Self {
-        Self { name, lane: "ord_1", keeps_lane: true, grant: None, anew: false }
+        Self { name, tenant: "acme", lane: "ord_1", keeps_lane: true, grant: None, anew: false }
     }
 
     fn key(&self) -> EntryKey {
-        EntryKey::of(&json!(["acme", self.name]))
+        EntryKey::of(&json!([self.tenant, self.name]))
     }
 
     fn question(&self) -> Question {
@@ -500,7 +561,7 @@ impl Act {
         let stamp = store.recall(self.question(), NOW).await.unwrap().stamp;
         let action = Action {
             tool: "create_refund".into(),
-            tenant: "acme".into(),
+            tenant: self.tenant.into(),
             principal: Principal::new("local", "alice"),
             run: "default".into(),
             args_digest: Digest::of(self.name.as_bytes()),

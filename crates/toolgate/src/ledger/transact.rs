@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use super::store::Pending;
 use super::{
-    Claim, Closing, Command, Consequence, Entry, EntryKey, Finding, GrantKey, LaneKey, NewEntry, Opened, Opening,
-    Owner, Proposed, Question, Recall, Stamp, State, StoreError, step,
+    Claim, Closing, Command, Consequence, Entry, EntryKey, Finding, GrantKey, LaneKey, Listed, NewEntry, Opened,
+    Opening, Owner, Page, Proposed, Question, Recall, Stamp, State, StoreError, step,
 };
 use crate::approval::{Approval, ApprovalState, Decision, NotDecided};
 use crate::audit::{Head, Record, Sealed};
@@ -31,6 +31,9 @@ pub(super) trait Rows {
     fn put_entry(&mut self, entry: &Entry) -> Stored<()>;
     fn remove_entry(&mut self, key: EntryKey) -> Stored<()>;
     fn open_entries(&self) -> Stored<Vec<Entry>>;
+    /// At most `limit` entries with a number below `before`, the highest first. An entry keeps the number that it got
+    /// when it was first put.
+    fn entries_before(&self, before: u64, limit: usize) -> Stored<Vec<(u64, Entry)>>;
     /// The owners of open entries, each with the end of the first lease to end.
     fn open_owners(&self) -> Stored<Vec<(Owner, Millis)>>;
     /// At most `limit` done entries that lapse at `until` or before.
@@ -224,6 +227,25 @@ pub(super) fn sweep(
         rows.remove_entry(key)?;
     }
     Ok(lost)
+}
+
+/// How many entries one page of a list looks through: nobody's list holds up the calls of others.
+const LOOKED_THROUGH: usize = 1000;
+
+pub(super) fn actions(rows: &dyn Rows, tenant: &str, before: Option<u64>, limit: usize) -> Stored<Page<Listed>> {
+    let entries = rows.entries_before(before.unwrap_or(u64::MAX), LOOKED_THROUGH)?;
+    let mut page = Page { items: Vec::new(), next: None };
+    let seen_all = entries.len() < LOOKED_THROUGH;
+    let last = entries.last().map(|(number, _)| *number);
+    for (number, entry) in entries.into_iter().filter(|(_, entry)| entry.action.tenant == tenant) {
+        if page.items.len() == limit {
+            return Ok(page);
+        }
+        page.items.push(entry.listed());
+        page.next = Some(number);
+    }
+    page.next = last.filter(|_| !seen_all);
+    Ok(page)
 }
 
 /// What lapsed at this moment or before can be forgotten.

@@ -29,6 +29,10 @@ impl Binary {
         Self { folder: Folder::of(gate) }
     }
 
+    pub(crate) fn folder(&self) -> &Folder {
+        &self.folder
+    }
+
     fn dir(&self) -> &str {
         self.folder.path().to_str().unwrap()
     }

@@ -1,0 +1,158 @@
+//! `toolgate serve`: a gate for programs in any language, over HTTP.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::Args;
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+use toolgate::Reply;
+use toolgate::fault::Fault;
+
+use super::signals::Interrupts;
+use super::{Exit, Failure, Output, find_folder, load};
+use crate::config::{Loaded, Purpose};
+use crate::http::{Open, Server, Settings, Watch, holder};
+use crate::identity::Doorkeeper;
+
+/// Answer programs over HTTP.
+#[derive(Debug, Args)]
+#[command(after_help = "Example: toolgate serve examples/shop\n\n\
+    The first SIGINT or SIGTERM takes no more calls and lets those that run come to their end; the second stops.")]
+pub(super) struct Serve {
+    /// The gate folder
+    dir: Option<PathBuf>,
+    /// Where to listen, instead of `listen` in toolgate.toml (127.0.0.1:8787 where that says nothing)
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    listen: Option<SocketAddr>,
+    /// The port alone; 0 takes one that is free
+    #[arg(long, conflicts_with = "listen")]
+    port: Option<u16>,
+    /// Who is asking, where the folder lists its people: one of them
+    #[arg(long = "as", value_name = "USER@TENANT")]
+    user: Option<String>,
+    /// For development: loopback only, the folder's own people, a line on stderr for each call
+    #[arg(long)]
+    dev: bool,
+    /// Print where it listens as one line of JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl Serve {
+    pub(super) async fn run(self, output: &mut Output) -> Result<Exit, Failure> {
+        // Before anything is opened: an interrupt from here on is one that drains.
+        let interrupts = Interrupts::listen()
+            .map_err(|error| Failure::fault(format!("interrupts cannot be waited for: {error}")))?;
+        let dir = find_folder(self.dir.clone())?;
+        let Loaded { gate, identity, http, .. } = load(&dir, Purpose::Run, output)?;
+        let settings = self.settings(http);
+        let doorkeeper = identity.doorkeeper(self.user.as_deref())?;
+        self.allow(&doorkeeper, &settings)?;
+        if self.dev {
+            output.note("warning: for development only: whoever reaches this port is the one user it was started as");
+        }
+        let draining = CancellationToken::new();
+        let server = Server::listen(gate, doorkeeper, &settings, draining.clone(), OnStderr { calls: self.dev }).await;
+        let server = server.map_err(|error| not_listening(&error, settings.listen))?;
+        drain_then_stop(interrupts, draining);
+        let url = format!("http://{}", server.address());
+        match self.json {
+            true => output.json(&json!({ "listening": url })),
+            false => output.line(&format!("listening on {url}")),
+        }
+        server.run(|open| Output::new().note(&still_open(open))).await?;
+        output.note("drained: every call has its answer, and all of it is on record");
+        Ok(Exit::Ok)
+    }
+
+    fn settings(&self, folder: Settings) -> Settings {
+        let mut listen = self.listen.unwrap_or(folder.listen);
+        if let Some(port) = self.port {
+            listen.set_port(port);
+        }
+        Settings { listen, ..folder }
+    }
+
+    /// Whoever shows nothing is answered on this machine alone.
+    fn allow(&self, doorkeeper: &Doorkeeper, settings: &Settings) -> Result<(), Failure> {
+        let listen = settings.listen;
+        let local = matches!(doorkeeper, Doorkeeper::Local(_));
+        if !listen.ip().is_loopback() && (local || self.dev) {
+            let why = if self.dev { "--dev" } else { "identity of kind \"local\"" };
+            let message = format!("{listen} is reached from other machines, and {why} asks nobody who they are");
+            return Err(
+                Failure::usage(message).hint("listen on 127.0.0.1, or set `kind = \"tokens\"` under [identity]")
+            );
+        }
+        if self.dev && !local {
+            return Err(Failure::usage("--dev is for the people that a folder lists (`kind = \"local\"`)")
+                .hint("leave --dev out"));
+        }
+        if !listen.ip().is_loopback() && settings.hosts.is_empty() {
+            return Err(Failure::usage(format!("nobody could be answered at {listen}: no host is named"))
+                .hint("hosts = [\"gate.example.com\"] under [http]: the names under which it is reached"));
+        }
+        Ok(())
+    }
+}
+
+/// Lets the door drain at the first interrupt; the second ends the process.
+fn drain_then_stop(mut interrupts: Interrupts, draining: CancellationToken) {
+    tokio::spawn(async move {
+        interrupts.next().await;
+        draining.cancel();
+        interrupts.stop().await
+    });
+}
+
+fn still_open(Open { connections, calls }: Open) -> String {
+    format!(
+        "interrupted: no new connections; {calls} calls run and {connections} connections are open, which come to their \
+         end within their deadlines; again to stop"
+    )
+}
+
+fn not_listening(error: &io::Error, listen: SocketAddr) -> Failure {
+    if error.kind() != io::ErrorKind::AddrInUse {
+        return Failure::usage(format!("it cannot listen at {listen}: {error}"));
+    }
+    let holder = match holder(listen) {
+        Some((id, name)) => format!("process {id} ({name}) listens there"),
+        None => "another process listens there".to_owned(),
+    };
+    Failure::usage(format!("the port of {listen} is in use: {holder}")).hint("--port 0 takes one that is free")
+}
+
+/// What is said on stderr while it serves.
+struct OnStderr {
+    /// A line for each call.
+    calls: bool,
+}
+
+impl Watch for OnStderr {
+    fn answered(&self, answer: &Result<Reply, Fault>) {
+        if self.calls {
+            Output::new().note(&line(answer));
+        }
+    }
+
+    fn failed(&self, fault: &Fault) {
+        Output::new().note(&format!("error: {fault}"));
+    }
+}
+
+/// A call in a line, without anything that was sent or answered.
+fn line(answer: &Result<Reply, Fault>) -> String {
+    match answer {
+        Ok(reply) => {
+            let code = reply.code().map_or("ok", |code| code.as_str());
+            let replayed = if reply.replayed() { " replayed" } else { "" };
+            // A name that a model made up may be of any length.
+            let tool: String = reply.tool().chars().take(64).collect();
+            format!("{tool:24} {code:18} effect {}{replayed} ref {}", reply.effect(), reply.reference())
+        }
+        Err(fault) => format!("error: {fault}"),
+    }
+}

@@ -1,0 +1,144 @@
+//! The connections of a door: how many there are, which of them give way, and how each is attended to.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::pin::pin;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::TcpStream;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
+
+use super::door::Answering;
+use super::heads::Ambiguous;
+use super::stream::Stream;
+
+/// The largest head of a request, in bytes.
+const HEAD: usize = 16 * 1024;
+
+/// How long a connection that is being drained may still begin a request. Its answer says that the connection closes: so
+/// whoever is busy on it learns of it before it closes.
+const LINGER: Duration = Duration::from_millis(250);
+
+/// The connections of one door.
+pub(super) struct Connections {
+    places: Arc<Semaphore>,
+    /// Those that have not sent the head of a request yet, by their age.
+    fresh: Mutex<BTreeMap<u64, CancellationToken>>,
+    next: AtomicU64,
+}
+
+/// A place for one connection. INVARIANT (known from the start): it can be told to give way before it is attended to, so
+/// that no burst of connections takes every place unseen.
+pub(super) struct Place {
+    _place: OwnedSemaphorePermit,
+    fresh: Fresh,
+}
+
+/// A connection that has not sent the head of a request yet; it counts as such until this is dropped.
+struct Fresh {
+    connections: Arc<Connections>,
+    number: u64,
+    gives_way: CancellationToken,
+}
+
+/// After this time without a place the next connection is asked to give way: the one before may have begun a request.
+const PATIENCE: Duration = Duration::from_millis(20);
+
+impl Connections {
+    pub(super) fn new(most: usize) -> Self {
+        let places = Arc::new(Semaphore::new(most.min(Semaphore::MAX_PERMITS)));
+        Self { places, fresh: Mutex::default(), next: AtomicU64::new(0) }
+    }
+
+    /// A place for one connection more. Where there is none, the oldest of those that have sent nothing whole gives way:
+    /// connections that only keep places taken do not keep others out.
+    pub(super) async fn place(self: &Arc<Self>) -> Place {
+        let place = loop {
+            if let Ok(place) = Arc::clone(&self.places).try_acquire_owned() {
+                break place;
+            }
+            self.give_way();
+            if let Ok(Ok(place)) = timeout(PATIENCE, Arc::clone(&self.places).acquire_owned()).await {
+                break place;
+            }
+        };
+        Place { _place: place, fresh: self.enter() }
+    }
+
+    pub(super) fn give_way(&self) {
+        if let Some((_, oldest)) = self.fresh().pop_first() {
+            oldest.cancel();
+        }
+    }
+
+    fn enter(self: &Arc<Self>) -> Fresh {
+        let (number, gives_way) = (self.next.fetch_add(1, Ordering::Relaxed), CancellationToken::new());
+        self.fresh().insert(number, gives_way.clone());
+        Fresh { connections: Arc::clone(self), number, gives_way }
+    }
+
+    /// Nothing panics while it is held, and a map that was left in between two changes is whole.
+    fn fresh(&self) -> MutexGuard<'_, BTreeMap<u64, CancellationToken>> {
+        self.fresh.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Place {
+    /// Attends to the connection that has this place, until it ends.
+    pub(super) async fn attend(self, stream: TcpStream, answering: &Answering, draining: &CancellationToken) {
+        let Self { _place, fresh } = self;
+        let bounds = *answering.door().bounds();
+        // Answers are small and whole; waiting to put two together only delays them.
+        let _ = stream.set_nodelay(true);
+        let ambiguous = Ambiguous::new();
+        let io = TokioIo::new(Stream::new(stream, ambiguous.clone(), bounds.body_within));
+        let gives_way = fresh.gives_way.clone();
+        let fresh = Mutex::new(Some(fresh));
+        let requests = AtomicU64::new(0);
+        let service = service_fn(|request| {
+            drop(fresh.lock().unwrap_or_else(PoisonError::into_inner).take());
+            let number = requests.fetch_add(1, Ordering::Relaxed) + 1;
+            let ambiguous = ambiguous.reaches(number);
+            async move { Ok::<_, Infallible>(answering.answer(request, ambiguous).await) }
+        });
+        let mut http = http1::Builder::new();
+        http.timer(TokioTimer::new()).header_read_timeout(bounds.head_within).max_buf_size(HEAD);
+        let mut connection = pin!(http.serve_connection(io, service));
+        let (mut asked, mut told) = (false, false);
+        loop {
+            tokio::select! {
+                // A peer that breaks off, or is too slow, gets no answer; there is nobody to tell.
+                _ = connection.as_mut() => return,
+                () = gives_way.cancelled(), if !asked => {
+                    asked = true;
+                    // INVARIANT (no lost reply): one that has begun a request meanwhile does not give way.
+                    if requests.load(Ordering::Relaxed) == 0 {
+                        return;
+                    }
+                }
+                () = lingering(draining), if !told => {
+                    told = true;
+                    connection.as_mut().graceful_shutdown();
+                }
+            }
+        }
+    }
+}
+
+impl Drop for Fresh {
+    fn drop(&mut self) {
+        self.connections.fresh().remove(&self.number);
+    }
+}
+
+async fn lingering(draining: &CancellationToken) {
+    draining.cancelled().await;
+    sleep(LINGER).await;
+}

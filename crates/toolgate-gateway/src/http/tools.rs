@@ -1,0 +1,49 @@
+//! `/v1/tools`: what the caller may see, as a dialect declares it or as it is.
+
+use std::sync::Arc;
+
+use axum::extract::{RawQuery, State};
+use axum::http::HeaderMap;
+use axum::response::Response;
+use serde_json::{Value, json};
+use toolgate::fields::nearest;
+use toolgate::wire::{Dialect, LeftOut};
+
+use super::door::{Door, json_response};
+use super::problem::{Kind, Problem};
+use super::query::Query;
+use crate::identity::Scope;
+use crate::shown;
+
+pub(super) async fn list(
+    State(door): State<Arc<Door>>,
+    headers: HeaderMap,
+    RawQuery(query): RawQuery,
+) -> Result<Response, Problem> {
+    let session = door.admit(&headers, Scope::Calls)?;
+    let query = Query::read(query.as_deref(), &["dialect", "tag"])?;
+    let mut tools = door.gate().tools(&session);
+    if let Some(tag) = query.text("tag") {
+        tools.retain(|tool| tool.tags().iter().any(|known| known == tag));
+    }
+    let (tools, left_out) = match query.text("dialect") {
+        None => (tools.iter().map(|tool| shown::tool(tool)).collect(), Vec::new()),
+        Some(name) => {
+            let definitions = dialect(name).map_err(|hint| unknown(hint, Kind::BadQuery))?.definitions(&tools);
+            (definitions.tools, definitions.left_out)
+        }
+    };
+    let left_out = left_out.into_iter().map(|LeftOut { tool, reason }| json!({ "tool": tool, "reason": reason }));
+    Ok(json_response(&json!({ "tools": tools, "left_out": left_out.collect::<Vec<Value>>() })))
+}
+
+/// The dialect of this name, or a hint.
+pub(super) fn dialect(name: &str) -> Result<Dialect, String> {
+    let names = || Dialect::ALL.iter().map(|dialect| dialect.as_str());
+    let known = || format!("known: {}", names().collect::<Vec<_>>().join(", "));
+    Dialect::parse(name).ok_or_else(|| nearest(name, names()).unwrap_or_else(known))
+}
+
+pub(super) fn unknown(hint: String, kind: Kind) -> Problem {
+    Problem::new(kind, "there is no such dialect").hint(hint)
+}

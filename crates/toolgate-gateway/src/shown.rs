@@ -1,0 +1,152 @@
+//! The shapes for programs, which commands and doors share.
+
+use serde::ser::SerializeStruct;
+use serde::{Serialize, Serializer};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use toolgate::Reply;
+use toolgate::approval::Approval;
+use toolgate::audit::Sealed;
+use toolgate::clock::Millis;
+use toolgate::contract::{Access, Contract};
+use toolgate::fault::Fault;
+use toolgate::ledger::Listed;
+use toolgate::trace::Trace;
+
+/// A reply.
+#[derive(Serialize)]
+pub(crate) struct Shown<'a> {
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) dry_run: bool,
+    #[serde(flatten)]
+    pub(crate) reply: &'a Reply,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) trace: Option<&'a Trace>,
+}
+
+/// What became of one call of a message: the reply, which call it answers, and the status that an HTTP door gives it.
+pub(crate) struct Outcome<'a> {
+    call_id: &'a str,
+    answer: Result<&'a Reply, String>,
+    trace: bool,
+}
+
+/// A record of the audit, with its place in the chain.
+#[derive(Serialize)]
+pub(crate) struct Recorded<'a> {
+    seq: u64,
+    #[serde(rename = "ref")]
+    reference: &'a str,
+    previous: &'a toolgate::json::Digest,
+    hash: &'a toolgate::json::Digest,
+    /// INVARIANT (sealed text): exactly what was hashed.
+    body: Box<RawValue>,
+}
+
+impl<'a> Outcome<'a> {
+    /// The outcome of the call that the model gave this id; `tell` says what of a fault whoever reads this may know.
+    pub(crate) fn of(
+        call_id: &'a str,
+        answer: &'a Result<Reply, Fault>,
+        trace: bool,
+        tell: impl FnOnce(&Fault) -> String,
+    ) -> Self {
+        Self { call_id, answer: answer.as_ref().map_err(tell), trace }
+    }
+}
+
+impl Serialize for Outcome<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut outcome = serializer.serialize_struct("Outcome", 4)?;
+        outcome.serialize_field("call_id", self.call_id)?;
+        match &self.answer {
+            Ok(reply) => {
+                outcome.serialize_field("tool", reply.tool())?;
+                outcome.serialize_field("status", &status(reply))?;
+                if self.trace {
+                    let shown = Shown { dry_run: false, reply, trace: Some(reply.trace()) };
+                    outcome.serialize_field("reply", &shown)?;
+                } else {
+                    outcome.serialize_field("reply", reply)?;
+                }
+            }
+            Err(told) => {
+                outcome.serialize_field("status", &503)?;
+                outcome.serialize_field("fault", told)?;
+            }
+        }
+        outcome.end()
+    }
+}
+
+/// The status that an HTTP door gives to one reply.
+fn status(reply: &Reply) -> u16 {
+    reply.refusal().map_or(200, |refusal| refusal.code().row(refusal.effect()).status)
+}
+
+impl<'a> Recorded<'a> {
+    pub(crate) fn of(record: &'a Sealed) -> Self {
+        let Sealed { seq, reference, previous, hash, body } = record;
+        // A record that somebody damaged is shown as the text that it is.
+        let body = RawValue::from_string(body.clone()).or_else(|_| serde_json::value::to_raw_value(body));
+        let body = body.unwrap_or_else(|_| RawValue::NULL.to_owned());
+        Self { seq: *seq, reference, previous, hash, body }
+    }
+}
+
+/// A tool that somebody may see.
+pub(crate) fn tool(tool: &Contract) -> Value {
+    json!({
+        "name": tool.name(),
+        "effect": effect(tool),
+        "description": tool.description(),
+        "tags": tool.tags(),
+        "input": tool.input().document(),
+        "output": tool.output().map(|output| output.document()),
+    })
+}
+
+/// Whether a tool reads or writes, in a word.
+pub(crate) fn effect(tool: &Contract) -> &'static str {
+    match tool.access() {
+        Access::Read => "read",
+        Access::Write => "write",
+    }
+}
+
+/// An approval.
+pub(crate) fn approval(approval: &Approval, now: Millis) -> Value {
+    json!({
+        "id": approval.id,
+        "state": approval.state_at(now),
+        "tool": approval.tool,
+        "requester": approval.requester,
+        "tenant": approval.tenant,
+        "preview": approval.preview,
+        "arguments": approval.arguments,
+        "call_digest": approval.call_digest,
+        "reasons": approval.reasons,
+        "created_at": approval.created_at.to_string(),
+        "expires_at": approval.expires_at.to_string(),
+    })
+}
+
+/// An action of the ledger.
+pub(crate) fn action(action: &Listed) -> Value {
+    let time = |at: Option<Millis>| at.map(|at| at.to_string());
+    json!({
+        "key": action.key,
+        "tool": action.tool,
+        "principal": action.principal,
+        "run": action.run,
+        "state": action.state,
+        "effect": action.effect,
+        "attempt": action.attempt,
+        "ref": action.first,
+        "args_digest": action.args_digest,
+        "approval": action.approval,
+        "opened_at": time(action.first.given_at()),
+        "at": time(action.at),
+        "lease_end": time(action.lease_end),
+    })
+}
