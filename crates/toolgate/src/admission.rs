@@ -134,18 +134,24 @@ pub(crate) fn check(contract: &Contract, call: &Call, limits: &Limits) -> Result
 /// The same answer for a tool that is hidden and for one that is not there: hints come from visible tools alone.
 pub(crate) fn unknown_tool<'a>(name: &str, visible: impl Iterator<Item = &'a str> + Clone) -> Refusal {
     let refusal = Refusal::before(Code::UnknownTool);
-    match nearest(name, visible.clone()).or_else(|| with_other_prefix(name, visible)) {
+    match nearest(name, visible.clone()).or_else(|| written_otherwise(name, visible)) {
         Some(hint) => refusal.message(format!("There is no tool of this name: {hint}")),
         None => refusal,
     }
 }
 
-/// `did you mean X?` for the one tool whose name is this one with a prefix more or less, such as that of a server.
-fn with_other_prefix<'a>(name: &str, visible: impl Iterator<Item = &'a str>) -> Option<String> {
+/// `did you mean X?` for the one tool whose name is this one in other case or with other separators, or with a prefix
+/// more or less, such as that of a server.
+fn written_otherwise<'a>(name: &str, visible: impl Iterator<Item = &'a str>) -> Option<String> {
     let is_tail = |whole: &str, tail: &str| {
         !tail.is_empty() && whole.strip_suffix(tail).is_some_and(|prefix| prefix.ends_with(['.', '_', '-', ':', '/']))
     };
-    let mut alike = visible.filter(|known| is_tail(known, name) || is_tail(name, known));
+    let letters = |name: &str| -> String {
+        name.chars().filter(char::is_ascii_alphanumeric).map(|letter| letter.to_ascii_lowercase()).collect()
+    };
+    let meant = letters(name);
+    let is_alike = |known: &&str| is_tail(known, name) || is_tail(name, known) || letters(known) == meant;
+    let mut alike = visible.filter(is_alike);
     match (alike.next(), alike.next()) {
         (Some(known), None) => Some(format!("did you mean {known}?")),
         _ => None,

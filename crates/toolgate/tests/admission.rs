@@ -103,7 +103,7 @@ fn a_name_is_taken_once() {
 }
 
 #[test]
-fn a_name_without_its_prefix_or_with_one_too_many_is_hinted_at_but_never_resolved() {
+fn a_name_that_is_written_otherwise_or_has_another_prefix_is_hinted_at_but_never_resolved() {
     let mut admission = Admission::new(Limits::default());
     for name in ["web-fetch", "files.read", "mail.read", "search"] {
         admission.add(Contract::parse(name, &keys().into()).unwrap()).unwrap();
@@ -113,6 +113,8 @@ fn a_name_without_its_prefix_or_with_one_too_many_is_hinted_at_but_never_resolve
         ("functions.search", Some("did you mean search?")),
         ("mcp__web-fetch", Some("did you mean web-fetch?")),
         ("search ", Some("did you mean search?")),
+        ("WEB_FETCH", Some("did you mean web-fetch?")),
+        ("FilesRead", Some("did you mean files.read?")),
         ("read", None),
         ("etch", None),
         ("", None),

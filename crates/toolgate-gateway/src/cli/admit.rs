@@ -39,7 +39,7 @@ An answer is one of:
                                 {"call_id", "error"} of one that is refused
   {"id": ..., "error": {...}}   `invalid_line`: the line is no case, or longer than 16 MB
                                 `invalid_contract`: every problem of the contracts, with its place in them
-                                `invalid_message`: the input is no message of its dialect
+                                `broken_message`: the input is no message of its dialect
 
 `arguments` are the effective ones; `digest` is the SHA-256 of the canonical [tool, arguments] in hex. An input that is
 arguments alone has the call id "". Empty lines are passed over. The exit code is 0 once every line has its answer."#;

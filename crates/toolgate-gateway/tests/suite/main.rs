@@ -29,13 +29,7 @@ const SCENARIOS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios");
 
 #[test]
 fn scenarios_in_process() {
-    all_hold(|scenario| {
-        let clock = scenario.needs.contains(&Need::Clock);
-        Some(match scenario.gate {
-            GateName::Lab => door::InProcess::lab(clock),
-            GateName::Shop | GateName::RefundOrder => door::InProcess::folder(scenario.gate, clock),
-        })
-    });
+    all_hold(|scenario| Some(in_process(scenario)));
 }
 
 #[test]
@@ -45,7 +39,22 @@ fn scenarios_through_the_binary() {
 
 #[test]
 fn scenarios_over_http() {
-    all_hold(|scenario| in_reach_of_a_process(scenario).then(|| door::Http::new(scenario.gate)));
+    all_hold(|scenario| Some(served(scenario)));
+}
+
+fn served(scenario: &Scenario) -> door::Http {
+    match in_reach_of_a_process(scenario) {
+        true => door::Http::processes(scenario.gate),
+        false => door::Http::here(in_process(scenario)),
+    }
+}
+
+fn in_process(scenario: &Scenario) -> door::InProcess {
+    let clock = scenario.needs.contains(&Need::Clock);
+    match scenario.gate {
+        GateName::Lab => door::InProcess::lab(clock),
+        GateName::Shop | GateName::RefundOrder => door::InProcess::folder(scenario.gate, clock),
+    }
 }
 
 #[test]
@@ -69,8 +78,7 @@ fn scenarios_over_mcp_on_http_whose_requests_stand_alone() {
 }
 
 fn over_mcp_on_http(scenario: &Scenario, era: door::Era) -> Option<door::McpHttp> {
-    let told = in_reach_of_a_process(scenario) && door::tells(scenario);
-    told.then(|| door::McpHttp::new(scenario.gate, era))
+    door::tells(scenario).then(|| door::McpHttp::new(served(scenario), era))
 }
 
 fn over_mcp(scenario: &Scenario, era: door::Era) -> Option<door::McpStdio> {

@@ -74,11 +74,11 @@ impl Serving {
     }
 
     pub(crate) fn get(&self, path: &str) -> Response {
-        self.connect().answer(&format!("GET {path} HTTP/1.1\r\nHost: {}\r\n\r\n", self.address))
+        get(self.address, path)
     }
 
     pub(crate) fn post(&self, path: &str, body: &Value) -> Response {
-        self.connect().post(path, &[], &body.to_string()).answered()
+        post(self.address, path, &[], body)
     }
 
     /// Makes calls, as an OpenAI message has them: name and text of the arguments.
@@ -122,6 +122,16 @@ impl Drop for Serving {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+pub(crate) fn get(address: SocketAddr, path: &str) -> Response {
+    let mut connection = Connection::open(address).expect("it takes the connection");
+    connection.answer(&format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n"))
+}
+
+pub(crate) fn post(address: SocketAddr, path: &str, headers: &[(&str, &str)], body: &Value) -> Response {
+    let mut connection = Connection::open(address).expect("it takes the connection");
+    connection.post(path, headers, &body.to_string()).answered()
 }
 
 /// The body of a request for calls.

@@ -90,7 +90,7 @@ enum WrongCode {
     #[serde(rename = "invalid_contract")]
     Contract,
     /// The input is no message of its dialect.
-    #[serde(rename = "invalid_message")]
+    #[serde(rename = "broken_message")]
     Message,
 }
 

@@ -1,51 +1,129 @@
-//! `toolgate serve`, a process for each person who asks. Approvals are answered by the command: over the network the people
-//! of a folder have calls alone.
+//! Over HTTP: for a folder `toolgate serve`, a process for each person who asks; for a gate that no process can be asked to
+//! make, the same door in this process.
+//!
+//! Approvals are answered beside it: over the network the people of a folder have calls alone.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+use toolgate::Reply;
+use toolgate::fault::Fault;
+use toolgate_gateway::http::{Server, Settings, Watch};
+use toolgate_gateway::identity::Doorkeeper;
 
-use super::{Answer, Binary, Door, Exchange, Run, toolgate};
+use super::{Answer, Binary, Door, Exchange, InProcess, Run, toolgate};
 use crate::scenario::{Call, GateName, Runs};
-use crate::serve::Serving;
+use crate::serve::{self, Serving};
 
-/// Servers over a copy of an example.
-pub(crate) struct Http {
-    command: Binary,
-    serving: BTreeMap<Option<String>, Serving>,
+/// Servers of one gate, by who asks.
+pub(crate) struct Http(Home);
+
+enum Home {
+    Processes { command: Binary, serving: BTreeMap<Option<String>, Serving> },
+    Here { gate: InProcess, serving: BTreeMap<Option<String>, Listening> },
+}
+
+/// A server in this process.
+struct Listening {
+    address: SocketAddr,
+    draining: CancellationToken,
+    ended: tokio::task::JoinHandle<Result<(), Fault>>,
+}
+
+struct Nobody;
+
+impl Watch for Nobody {
+    fn answered(&self, _: &Result<Reply, Fault>) {}
+
+    fn failed(&self, fault: &Fault) {
+        panic!("{fault}");
+    }
 }
 
 impl Http {
-    pub(crate) fn new(gate: GateName) -> Self {
-        Self { command: Binary::new(gate), serving: BTreeMap::new() }
+    pub(crate) fn processes(gate: GateName) -> Self {
+        Self(Home::Processes { command: Binary::new(gate), serving: BTreeMap::new() })
     }
 
-    pub(super) fn serving(&mut self, user: Option<&str>) -> &Serving {
-        let folder = self.command.folder();
-        self.serving.entry(user.map(str::to_owned)).or_insert_with(|| {
-            let options: Vec<&str> = user.into_iter().flat_map(|user| ["--as", user]).collect();
-            Serving::start(folder.path(), &options)
-        })
+    pub(crate) fn here(gate: InProcess) -> Self {
+        Self(Home::Here { gate, serving: BTreeMap::new() })
+    }
+
+    /// Where this person is answered.
+    pub(super) fn address(&mut self, user: Option<&str>) -> SocketAddr {
+        let key = user.map(str::to_owned);
+        match &mut self.0 {
+            Home::Processes { command, serving } => {
+                let start = || {
+                    let options: Vec<&str> = user.into_iter().flat_map(|user| ["--as", user]).collect();
+                    Serving::start(command.folder().path(), &options)
+                };
+                serving.entry(key).or_insert_with(start).address()
+            }
+            Home::Here { gate, serving } => serving.entry(key).or_insert_with(|| Listening::start(gate, user)).address,
+        }
     }
 
     /// Lets all servers come to their end.
     fn stop(&mut self) {
-        std::mem::take(&mut self.serving).into_values().for_each(Serving::stop);
+        match &mut self.0 {
+            Home::Processes { serving, .. } => std::mem::take(serving).into_values().for_each(Serving::stop),
+            Home::Here { gate, serving } => {
+                for Listening { draining, ended, .. } in std::mem::take(serving).into_values() {
+                    draining.cancel();
+                    gate.runtime().block_on(ended).unwrap().unwrap();
+                }
+            }
+        }
+    }
+
+    /// The way to the same gate that is not over HTTP.
+    fn beside(&self) -> &dyn Door {
+        match &self.0 {
+            Home::Processes { command, .. } => command,
+            Home::Here { gate, .. } => gate,
+        }
+    }
+
+    fn beside_mut(&mut self) -> &mut dyn Door {
+        match &mut self.0 {
+            Home::Processes { command, .. } => command,
+            Home::Here { gate, .. } => gate,
+        }
     }
 
     /// What every stage learned, from the record. That of a read is written a moment after its reply.
     pub(super) fn trace(&self, reference: &str) -> Value {
-        let dir = self.command.folder().path().to_str().unwrap().to_owned();
         let begun = Instant::now();
         loop {
-            let told = Run::of(&mut toolgate(&["why", &dir, reference, "--json"]), "");
-            if told.exit == Some(0) {
-                let records = told.json();
-                return records.as_array().unwrap().last().unwrap()["stages"].clone();
+            let records: Vec<Value> = match &self.0 {
+                Home::Processes { command, .. } => {
+                    let dir = command.folder().path().to_str().unwrap();
+                    let told = Run::of(&mut toolgate(&["why", dir, reference, "--json"]), "");
+                    if told.exit == Some(0) { told.json().as_array().unwrap().clone() } else { Vec::new() }
+                }
+                Home::Here { gate, .. } => gate.records(reference),
+            };
+            if let Some(last) = records.last() {
+                return last["stages"].clone();
             }
-            assert!(begun.elapsed() < Duration::from_secs(10), "it is not on record: {told:?}");
+            assert!(begun.elapsed() < Duration::from_secs(10), "it is not on record: {reference}");
         }
+    }
+}
+
+impl Listening {
+    fn start(gate: &InProcess, user: Option<&str>) -> Self {
+        let draining = CancellationToken::new();
+        let settings = Settings { listen: "127.0.0.1:0".parse().unwrap(), ..Settings::default() };
+        let keeper = Doorkeeper::Local(gate.session(user));
+        let server = Server::listen(gate.gate().clone(), keeper, &settings, draining.clone(), Nobody);
+        let server = gate.runtime().block_on(server).unwrap();
+        let address = server.address();
+        Self { address, draining, ended: gate.runtime().spawn(server.run(|_| {})) }
     }
 }
 
@@ -57,7 +135,7 @@ impl Door for Http {
         let operation = call.operation.iter().map(|id| ("Toolgate-Operation", id.as_str()));
         let approval = call.approval.iter().map(|id| ("Toolgate-Approval", id.as_str()));
         let headers: Vec<(&str, &str)> = operation.chain(approval).collect();
-        let response = self.serving(user).connect().post("/v1/calls", &headers, &body.to_string()).answered();
+        let response = serve::post(self.address(user), "/v1/calls", &headers, &body);
         assert_eq!(response.status, 200, "{response:?}");
         let mut both = response.json();
         let text = both["messages"][0]["content"].as_str().unwrap().to_owned();
@@ -71,7 +149,8 @@ impl Door for Http {
     }
 
     fn message(&mut self, user: Option<&str>, dialect: &str, message: &Value) -> Exchange {
-        let response = self.serving(user).post("/v1/calls", &json!({ "dialect": dialect, "message": message }));
+        let response =
+            serve::post(self.address(user), "/v1/calls", &[], &json!({ "dialect": dialect, "message": message }));
         match response.status {
             200 => {
                 let mut both = response.json();
@@ -87,19 +166,19 @@ impl Door for Http {
     }
 
     fn approve(&mut self, id: &str, user: Option<&str>) -> Result<String, String> {
-        self.command.approve(id, user)
+        self.beside_mut().approve(id, user)
     }
 
     fn deny(&mut self, id: &str, user: Option<&str>) -> Result<String, String> {
-        self.command.deny(id, user)
+        self.beside_mut().deny(id, user)
     }
 
     fn approvals(&mut self, user: &str) -> Value {
-        self.command.approvals(user)
+        self.beside_mut().approvals(user)
     }
 
     fn tools(&mut self, user: &str) -> Vec<String> {
-        let tools = self.serving(Some(user)).get("/v1/tools").json();
+        let tools = serve::get(self.address(Some(user)), "/v1/tools").json();
         let names = tools["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap().to_owned());
         let mut names: Vec<String> = names.collect();
         names.sort();
@@ -107,24 +186,24 @@ impl Door for Http {
     }
 
     fn rows(&self, sql: &str) -> Value {
-        self.command.rows(sql)
+        self.beside().rows(sql)
     }
 
     fn runs(&self, tool: &str) -> Runs {
-        self.command.runs(tool)
+        self.beside().runs(tool)
     }
 
     fn advance(&mut self, span: Duration) {
-        self.command.advance(span);
+        self.beside_mut().advance(span);
     }
 
     fn edit(&mut self, file: &str, from: &str, to: &str) {
         self.stop();
-        self.command.edit(file, from, to);
+        self.beside_mut().edit(file, from, to);
     }
 
     fn verify(&mut self) -> Result<(), String> {
         self.stop();
-        self.command.verify()
+        self.beside_mut().verify()
     }
 }

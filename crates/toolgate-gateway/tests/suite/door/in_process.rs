@@ -55,7 +55,21 @@ impl InProcess {
         Self { runtime: runtime(), gate, home: Home::Folder { folder, people }, clock }
     }
 
-    fn session(&self, user: Option<&str>) -> Session {
+    pub(crate) fn gate(&self) -> &Gate {
+        &self.gate
+    }
+
+    pub(crate) fn runtime(&self) -> &Runtime {
+        &self.runtime
+    }
+
+    /// What the record tells of one attempt.
+    pub(crate) fn records(&self, reference: &str) -> Vec<Value> {
+        let history = self.runtime.block_on(self.gate.store().history(reference)).unwrap();
+        history.iter().map(|record| serde_json::from_str(&record.body).unwrap()).collect()
+    }
+
+    pub(crate) fn session(&self, user: Option<&str>) -> Session {
         match &self.home {
             Home::Lab(_) => lab::session(user),
             Home::Folder { people, .. } => people.session(user).unwrap(),
@@ -201,7 +215,7 @@ fn load(folder: &Folder, clock: Option<&Arc<ManualClock>>) -> (Gate, Identity) {
 }
 
 fn runtime() -> Runtime {
-    tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_time().build().unwrap()
+    tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap()
 }
 
 /// A clock that shows what it is now, and then stands still.

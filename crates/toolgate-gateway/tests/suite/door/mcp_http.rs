@@ -1,4 +1,4 @@
-//! MCP on HTTP: a `toolgate serve` for each person who asks, whose path `/mcp` is talked to.
+//! MCP on HTTP: the same servers, whose path `/mcp` is talked to.
 
 use std::time::Duration;
 
@@ -6,7 +6,8 @@ use serde_json::Value;
 
 use super::mcp_stdio::{Era, call_params, carries, reply_of};
 use super::{Answer, Door, Exchange, Http};
-use crate::scenario::{Call, GateName, Runs, Step};
+use crate::scenario::{Call, Runs, Step};
+use crate::serve::Connection;
 
 /// The gate of an example behind MCP on HTTP. All else is asked of the same processes, or of the command.
 pub(crate) struct McpHttp {
@@ -15,8 +16,8 @@ pub(crate) struct McpHttp {
 }
 
 impl McpHttp {
-    pub(crate) fn new(gate: GateName, era: Era) -> Self {
-        Self { http: Http::new(gate), era }
+    pub(crate) fn new(http: Http, era: Era) -> Self {
+        Self { http, era }
     }
 
     /// Posts a request, and gives the answer.
@@ -31,7 +32,7 @@ impl McpHttp {
                 headers.extend(name.map(|name| ("Mcp-Name", name)));
             }
         }
-        let response = self.http.serving(user).connect().post("/mcp", &headers, &body).answered();
+        let response = Connection::open(self.http.address(user)).unwrap().post("/mcp", &headers, &body).answered();
         let answer = response.json();
         let (error, stateless) = (answer.get("error").is_some(), self.era == Era::Stateless);
         assert_eq!(response.status, if error && stateless { 400 } else { 200 }, "{response:?}");

@@ -151,8 +151,8 @@ fn each_line_is_answered_in_order_also_one_that_is_no_case() {
         (&case("x", r#""\ud800""#), "invalid_line"),
         (&format!(r#"{{"id":"x","contract":{}}}"#, add()), "invalid_line"),
         (&format!(r#"{{"id":"x","contract":{},"dialect":"openai","input":{{}}}}"#, add()), "invalid_line"),
-        (&format!(r#"{{"id":"x","contracts":[],"input":"{{}}"}}"#), "invalid_line"),
-        (&format!(r#"{{"id":"x","contract":{},"dialect":"mcp","input":"{{"}}"#, add()), "invalid_message"),
+        (r#"{"id":"x","contracts":[],"input":"{}"}"#, "invalid_line"),
+        (&format!(r#"{{"id":"x","contract":{},"dialect":"mcp","input":"{{"}}"#, add()), "broken_message"),
         (r#"{"id":"x","contract":{"name":"a b"},"input":{}}"#, "invalid_contract"),
     ];
     let lines: Vec<String> = odd.iter().map(|(line, _)| format!("{line}\n\n{}", case("good", r#"{"a":1}"#))).collect();

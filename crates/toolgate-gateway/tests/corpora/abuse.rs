@@ -1,0 +1,163 @@
+//! `abuse.jsonl`: the surfaces that admission guards.
+
+use std::collections::BTreeMap;
+
+use data_encoding::{BASE64, HEXLOWER_PERMISSIVE};
+use serde_json::{Value, json};
+
+use super::{admit, rows, tell, verdicts};
+
+/// The surfaces that calls and contracts come in at.
+const SURFACES: [&str; 4] = ["args", "wire", "name", "schema"];
+
+/// Surfaces at which some abuse is stopped by admission already.
+const ALSO: [&str; 2] = ["identity", "approval"];
+
+/// One variant of a row.
+struct Try {
+    name: String,
+    case: Value,
+    /// The outcomes that are right.
+    outcomes: Vec<String>,
+}
+
+#[test]
+fn every_abuse_of_a_call_or_a_contract_is_stopped_as_it_should_be() {
+    let mut counts = BTreeMap::new();
+    let mut tries = Vec::new();
+    for row in &rows("abuse.jsonl") {
+        for (index, variant) in variants(row).into_iter().enumerate() {
+            let is_of = |surfaces: &[&str]| surfaces.iter().any(|surface| row["surface"] == *surface);
+            let stopped_here = is_of(&ALSO) && outcomes(row, index) == ["invalid_args"];
+            if !is_of(&SURFACES) && !stopped_here {
+                continue;
+            }
+            match case(row, &variant) {
+                Ok(mut case) => {
+                    let name = format!("{} {} variant {index}", row["id"], row["threat"]);
+                    case["id"] = json!(name);
+                    tries.push(Try { name, case, outcomes: outcomes(row, index) });
+                }
+                Err(why) => *counts.entry(format!("beyond admission: {why}")).or_insert(0) += 1,
+            }
+        }
+    }
+    let cases: Vec<Value> = tries.iter().map(|one| one.case.clone()).collect();
+    let mut wrong = Vec::new();
+    for (Try { name, outcomes, .. }, answer) in tries.iter().zip(admit(&cases)) {
+        let found = verdicts(&answer);
+        let right = found.iter().all(|verdict| outcomes.iter().any(|outcome| ours(outcome).contains(&verdict.code())));
+        match right && !found.is_empty() {
+            true => *counts.entry("checked".to_owned()).or_insert(0) += 1,
+            false => wrong.push(format!("{name}: expected {outcomes:?}, got {found:?}")),
+        }
+    }
+    tell("abuse", &counts);
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+fn variants(row: &Value) -> Vec<Value> {
+    row["input"]["variants"].as_array().cloned().unwrap_or_else(|| vec![row["input"].clone()])
+}
+
+fn outcomes(row: &Value, index: usize) -> Vec<String> {
+    let outcome = &row["expect"]["outcome"];
+    let outcome = outcome.get(index).unwrap_or(outcome);
+    outcome.as_str().unwrap().split('|').map(str::to_owned).collect()
+}
+
+/// The codes that an outcome of the corpus means here; an admitted call has none.
+fn ours(outcome: &str) -> &'static [&'static str] {
+    match outcome {
+        "ok" => &[""],
+        "invalid_args" => &["invalid_json", "invalid_arguments"],
+        "reject_wire" => &["broken_message", "invalid_call", "invalid_json", "turn_truncated"],
+        "unknown_tool" => &["unknown_tool"],
+        "config_rejected" => &["invalid_contract"],
+        _ => &[],
+    }
+}
+
+/// A variant as a case, or why admission cannot see it.
+fn case(row: &Value, variant: &Value) -> Result<Value, &'static str> {
+    beyond(row)?;
+    let mut case = json!({ "contract": contract(row) });
+    let text = |name: &str| variant[name].as_str();
+    if let Some(raw) = text("args_raw").map(str::to_owned).or_else(|| generated(&variant["args_gen"])) {
+        case["input"] = Value::from(raw);
+        if row["surface"] == "name" {
+            // What is generated is the call, with its name.
+            let params = case["input"].take();
+            let request = format!(
+                r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{}}}"#,
+                params.as_str().unwrap_or_default()
+            );
+            case["dialect"] = json!("mcp");
+            case["input"] = Value::from(request);
+        }
+    } else if let Some(hex) = text("args_hex") {
+        case["input_base64"] = json!(BASE64.encode(&HEXLOWER_PERMISSIVE.decode(hex.as_bytes()).unwrap()));
+    } else if let Some(call) = variant.get("call").filter(|call| call["name"].is_string()) {
+        let function = json!({ "name": call["name"], "arguments": call["args"].to_string() });
+        case["dialect"] = json!("openai-chat");
+        case["input"] = json!({ "role": "assistant", "tool_calls": [{ "id": "c", "function": function }] });
+    } else if let Some(wire) = text("wire_raw") {
+        case["dialect"] = json!(dialect(row["given"].as_str().unwrap_or_default(), wire)?);
+        case["input"] = json!(wire);
+    } else if let Some(schema) = variant["config"].get("schema") {
+        case["contract"]["input"] = schema.clone();
+        case["input"] = json!({});
+    } else {
+        return Err(otherwise(variant));
+    }
+    Ok(case)
+}
+
+fn beyond(row: &Value) -> Result<(), &'static str> {
+    match row["contract"]["backend"]["kind"].as_str() {
+        Some("file") => Err("paths are confined by the backend that opens them"),
+        Some("http") if row["contract"]["backend"]["url"].as_str().is_some_and(|url| url.contains('{')) => {
+            Err("the places of a URL are guarded by the backend that fills them")
+        }
+        _ => Ok(()),
+    }
+}
+
+fn otherwise(variant: &Value) -> &'static str {
+    for (member, why) in [
+        ("http", "requests, which the HTTP doors guard"),
+        ("upstream", "definitions of an upstream, which the wrapped gate guards"),
+        ("config_raw", "the text of another configuration language; a contract comes as JSON here"),
+        ("steps", "told in steps, of which admission is one"),
+    ] {
+        if variant.get(member).is_some() {
+            return why;
+        }
+    }
+    "told in words: the tests of wire and schema build it"
+}
+
+fn dialect(given: &str, wire: &str) -> Result<&'static str, &'static str> {
+    match wire.as_bytes().first() {
+        Some(b'{' | b'[') if given.contains("Gemini") => Err("a dialect that is not read yet"),
+        Some(b'{' | b'[') if given.contains("Anthropic") => Ok("anthropic"),
+        Some(b'{' | b'[') if given.contains("OpenAI") => Ok("openai-chat"),
+        Some(b'{' | b'[') => Ok("mcp"),
+        _ => Err("requests, which the HTTP doors guard"),
+    }
+}
+
+fn contract(row: &Value) -> Value {
+    let given = &row["contract"];
+    let input = given.get("schema").cloned().unwrap_or_else(|| json!({}));
+    let name = given["tool"].as_str().unwrap_or("other.tool");
+    json!({ "name": name, "effect": given["effect"].as_str().unwrap_or("read"), "input": input })
+}
+
+/// The text that `{prefix, unit, count, suffix}` describes.
+fn generated(text: &Value) -> Option<String> {
+    let word = |name: &str| text[name].as_str().map(str::to_owned);
+    let (prefix, unit, suffix) = (word("prefix")?, word("unit")?, word("suffix")?);
+    let units = (1..=text["count"].as_u64()?).map(|n| unit.replace("{n}", &n.to_string()));
+    Some(prefix + &units.collect::<String>() + &suffix)
+}
