@@ -2,7 +2,7 @@
 //! `toolgate`.
 //!
 //! [`config`] reads a folder, `cases` hold it to what it is meant to do, [`backend`] runs its tools, [`identity`] knows its
-//! people, [`http`] and `mcp` answer programs, [`cli`] is the command.
+//! people, [`http`] and [`mcp`] answer programs, [`cli`] is the command.
 
 pub mod backend;
 mod cases;
@@ -12,6 +12,6 @@ pub mod http;
 pub mod identity;
 mod import;
 mod init;
-mod mcp;
+pub mod mcp;
 mod shown;
 mod wrap;

@@ -14,3 +14,28 @@ pub(crate) mod shown;
 pub(crate) mod stdio;
 pub(crate) mod upstream;
 pub(crate) mod version;
+
+use std::sync::Arc;
+
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_util::sync::CancellationToken;
+use toolgate::Gate;
+use toolgate::session::Session;
+
+pub use stdio::TooLong;
+
+/// Serves a gate to one MCP client, who asks as this session, over any pair of pipes: a message a line, as on stdin and
+/// stdout. Ends when there is nothing more to read, or `stop` is cancelled, and every call that had begun has its answer.
+///
+/// Fails on a line that is too long; what had begun then is finished as well.
+pub async fn serve(
+    gate: Gate,
+    session: Session,
+    input: impl AsyncRead + Unpin,
+    output: impl AsyncWrite + Send + Unpin + 'static,
+    stop: &CancellationToken,
+) -> Result<(), TooLong> {
+    let tools = Arc::new(server::GateFor { gate, session });
+    let lines = stdio::Frames::new(input, stdio::LONGEST_LINE);
+    connection::serve(tools, lines, &stdio::FrameWriter::new(output), stop).await
+}

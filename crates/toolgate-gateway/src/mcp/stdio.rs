@@ -32,7 +32,7 @@ pub(crate) struct Frames<R> {
 /// A line that is longer than it may be. What follows it cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a line of more than {most_bytes} bytes")]
-pub(crate) struct TooLong {
+pub struct TooLong {
     most_bytes: usize,
 }
 

@@ -6,7 +6,7 @@ mod in_process;
 mod mcp_http;
 mod mcp_stdio;
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -81,4 +81,15 @@ pub(crate) enum Exchange {
     },
     /// It is no message of the dialect, and nothing ran.
     Broken(String),
+}
+
+/// What every stage learned of an attempt, from its last record. That of a read is written a moment after its reply.
+fn on_record(reference: &str, records: impl Fn() -> Vec<Value>) -> Value {
+    let begun = Instant::now();
+    loop {
+        if let Some(last) = records().last() {
+            return last["stages"].clone();
+        }
+        assert!(begun.elapsed() < Duration::from_secs(30), "it is not on record: {reference}");
+    }
 }

@@ -82,8 +82,10 @@ fn over_mcp_on_http(scenario: &Scenario, era: door::Era) -> Option<door::McpHttp
 }
 
 fn over_mcp(scenario: &Scenario, era: door::Era) -> Option<door::McpStdio> {
-    let told = in_reach_of_a_process(scenario) && door::tells(scenario);
-    told.then(|| door::McpStdio::new(scenario.gate, era))
+    door::tells(scenario).then(|| match in_reach_of_a_process(scenario) {
+        true => door::McpStdio::processes(scenario.gate, era),
+        false => door::McpStdio::here(in_process(scenario), era),
+    })
 }
 
 /// The lab is no folder, and the clock of a process is not moved.

@@ -33,6 +33,12 @@ impl Binary {
         &self.folder
     }
 
+    /// What the record tells of one attempt.
+    pub(crate) fn records(&self, reference: &str) -> Vec<Value> {
+        let told = Run::of(&mut toolgate(&["why", self.dir(), reference, "--json"]), "");
+        if told.exit == Some(0) { told.json().as_array().unwrap().clone() } else { Vec::new() }
+    }
+
     fn dir(&self) -> &str {
         self.folder.path().to_str().unwrap()
     }

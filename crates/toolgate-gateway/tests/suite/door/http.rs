@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -14,7 +14,7 @@ use toolgate::fault::Fault;
 use toolgate_gateway::http::{Server, Settings, Watch};
 use toolgate_gateway::identity::Doorkeeper;
 
-use super::{Answer, Binary, Door, Exchange, InProcess, Run, toolgate};
+use super::{Answer, Binary, Door, Exchange, InProcess, on_record};
 use crate::scenario::{Call, GateName, Runs};
 use crate::serve::{self, Serving};
 
@@ -95,22 +95,10 @@ impl Http {
         }
     }
 
-    /// What every stage learned, from the record. That of a read is written a moment after its reply.
     pub(super) fn trace(&self, reference: &str) -> Value {
-        let begun = Instant::now();
-        loop {
-            let records: Vec<Value> = match &self.0 {
-                Home::Processes { command, .. } => {
-                    let dir = command.folder().path().to_str().unwrap();
-                    let told = Run::of(&mut toolgate(&["why", dir, reference, "--json"]), "");
-                    if told.exit == Some(0) { told.json().as_array().unwrap().clone() } else { Vec::new() }
-                }
-                Home::Here { gate, .. } => gate.records(reference),
-            };
-            if let Some(last) = records.last() {
-                return last["stages"].clone();
-            }
-            assert!(begun.elapsed() < Duration::from_secs(10), "it is not on record: {reference}");
+        match &self.0 {
+            Home::Processes { command, .. } => on_record(reference, || command.records(reference)),
+            Home::Here { gate, .. } => on_record(reference, || gate.records(reference)),
         }
     }
 }

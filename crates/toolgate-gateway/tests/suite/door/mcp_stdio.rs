@@ -2,23 +2,33 @@
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::process::{Child, ChildStdin, Stdio};
+use std::process::{Child, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+use tokio_util::sync::CancellationToken;
+
 use super::binary::{Binary, Run, toolgate};
-use super::{Answer, Door, Exchange};
+use super::{Answer, Door, Exchange, InProcess, on_record};
 use crate::scenario::{Call, GateName, Runs, Scenario, Step};
 
 /// The gate of an example behind MCP. What MCP has no words for, a person does with the command.
 pub(crate) struct McpStdio {
-    binary: Binary,
+    home: Home,
     era: Era,
     clients: BTreeMap<Option<String>, Client>,
+}
+
+/// Where the gate is: what no process can be asked to make is served in this one.
+enum Home {
+    Process(Binary),
+    Here(InProcess),
 }
 
 /// How a client speaks.
@@ -32,9 +42,10 @@ pub(crate) enum Era {
 
 /// A client of one process.
 pub(crate) struct Client {
-    child: Child,
+    /// `None` where the server is in this process.
+    child: Option<Child>,
     /// `None` once there is nothing more to say.
-    stdin: Option<ChildStdin>,
+    stdin: Option<Box<dyn Write>>,
     lines: mpsc::Receiver<String>,
     era: Era,
     last_id: u64,
@@ -46,7 +57,12 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// A request has no place for what a host adds to a call, and messages of other dialects never come here.
 pub(super) fn carries(step: &Step) -> bool {
     match step {
-        Step::Call(step) => step.call.operation.is_none() && step.call.approval.is_none(),
+        Step::Call(step) => {
+            let text = step.call.text();
+            // Arguments stand in the message as they are: what is no JSON breaks the message, which has no call then.
+            let whole = text.trim().is_empty() || serde_json::from_str::<&RawValue>(&text).is_ok();
+            whole && step.call.operation.is_none() && step.call.approval.is_none()
+        }
         Step::Turn(_) | Step::Message(_) => false,
         Step::Approve(_)
         | Step::Deny(_)
@@ -65,35 +81,50 @@ pub(crate) fn tells(scenario: &Scenario) -> bool {
 }
 
 impl McpStdio {
-    pub(crate) fn new(gate: GateName, era: Era) -> Self {
-        Self { binary: Binary::new(gate), era, clients: BTreeMap::new() }
+    pub(crate) fn processes(gate: GateName, era: Era) -> Self {
+        Self { home: Home::Process(Binary::new(gate)), era, clients: BTreeMap::new() }
+    }
+
+    pub(crate) fn here(gate: InProcess, era: Era) -> Self {
+        Self { home: Home::Here(gate), era, clients: BTreeMap::new() }
     }
 
     fn client(&mut self, user: Option<&str>) -> &mut Client {
-        let (folder, era) = (self.binary.folder().path().to_owned(), self.era);
-        let start = || Client::start(&folder, user, era);
-        self.clients.entry(user.map(str::to_owned)).or_insert_with(start)
+        let (home, era) = (&self.home, self.era);
+        self.clients.entry(user.map(str::to_owned)).or_insert_with(|| match home {
+            Home::Process(binary) => Client::start(binary.folder().path(), user, era),
+            Home::Here(gate) => Client::here(gate, user, era),
+        })
     }
 
     /// Ends every process, which must take it well.
     fn close(&mut self) {
-        for (_, client) in std::mem::take(&mut self.clients) {
-            let run = client.close();
-            assert_eq!(run.exit, Some(0), "{}", run.stderr);
+        for (_, mut client) in std::mem::take(&mut self.clients) {
+            match &self.home {
+                Home::Process(_) => {
+                    let run = client.close();
+                    assert_eq!(run.exit, Some(0), "{}", run.stderr);
+                }
+                Home::Here(_) => {
+                    client.hang_up();
+                    client.lines.iter().for_each(drop);
+                }
+            }
         }
     }
 
-    /// What the record tells of an attempt. It may take a moment until it is there.
-    fn trace(&self, reference: &str) -> Value {
-        let folder = self.binary.folder().path().to_str().unwrap();
-        let begun = std::time::Instant::now();
-        loop {
-            let run = Run::of(&mut toolgate(&["why", folder, reference, "--json"]), "");
-            if run.exit == Some(0) {
-                let records = run.json();
-                return records.as_array().unwrap().last().expect("a record")["stages"].clone();
-            }
-            assert!(begun.elapsed() < PATIENCE, "no record of {reference}: {}", run.stderr);
+    /// The way to the same gate that is not over MCP.
+    fn beside(&self) -> &dyn Door {
+        match &self.home {
+            Home::Process(binary) => binary,
+            Home::Here(gate) => gate,
+        }
+    }
+
+    fn beside_mut(&mut self) -> &mut dyn Door {
+        match &mut self.home {
+            Home::Process(binary) => binary,
+            Home::Here(gate) => gate,
         }
     }
 }
@@ -108,7 +139,10 @@ impl Door for McpStdio {
         let reply: Value = serde_json::from_str(&text).unwrap();
         let reference =
             ["/ref", "/error/ref"].iter().find_map(|at| reply.pointer(at)).expect("a ref").as_str().unwrap();
-        let trace = self.trace(reference);
+        let trace = match &self.home {
+            Home::Process(binary) => on_record(reference, || binary.records(reference)),
+            Home::Here(gate) => on_record(reference, || gate.records(reference)),
+        };
         Answer { text, reply, trace, exit: None }
     }
 
@@ -117,15 +151,15 @@ impl Door for McpStdio {
     }
 
     fn approve(&mut self, id: &str, user: Option<&str>) -> Result<String, String> {
-        self.binary.approve(id, user)
+        self.beside_mut().approve(id, user)
     }
 
     fn deny(&mut self, id: &str, user: Option<&str>) -> Result<String, String> {
-        self.binary.deny(id, user)
+        self.beside_mut().deny(id, user)
     }
 
     fn approvals(&mut self, user: &str) -> Value {
-        self.binary.approvals(user)
+        self.beside_mut().approvals(user)
     }
 
     fn tools(&mut self, user: &str) -> Vec<String> {
@@ -137,34 +171,53 @@ impl Door for McpStdio {
     }
 
     fn rows(&self, sql: &str) -> Value {
-        self.binary.rows(sql)
+        self.beside().rows(sql)
     }
 
     fn runs(&self, tool: &str) -> Runs {
-        self.binary.runs(tool)
+        self.beside().runs(tool)
     }
 
     fn advance(&mut self, span: Duration) {
-        self.binary.advance(span);
+        self.beside_mut().advance(span);
     }
 
     fn edit(&mut self, file: &str, from: &str, to: &str) {
         // A process goes by the folder that it was started with.
         self.close();
-        self.binary.edit(file, from, to);
+        self.beside_mut().edit(file, from, to);
     }
 
     fn verify(&mut self) -> Result<(), String> {
         self.close();
-        self.binary.verify()
+        self.beside_mut().verify()
     }
 }
 
 impl Client {
     /// Starts a process, and agrees with it on a revision if that is how this client speaks.
     pub(crate) fn start(folder: &Path, user: Option<&str>, era: Era) -> Self {
-        let mut client = Self::silent(folder, user, era);
-        match era {
+        Self::silent(folder, user, era).agreed()
+    }
+
+    /// A client of a server in this process.
+    fn here(gate: &InProcess, user: Option<&str>, era: Era) -> Self {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        theirs.set_nonblocking(true).unwrap();
+        let (gate_, session) = (gate.gate().clone(), gate.session(user));
+        gate.runtime().spawn(async move {
+            let (input, output) = tokio::net::UnixStream::from_std(theirs).unwrap().into_split();
+            toolgate_gateway::mcp::serve(gate_, session, input, output, &CancellationToken::new()).await
+        });
+        let stdin = ours.try_clone().unwrap();
+        let said = Said { stream: stdin };
+        Self { child: None, stdin: Some(Box::new(said)), lines: lines_of(ours), era, last_id: 0 }.agreed()
+    }
+
+    /// The same, once it has agreed on a revision if that is how this client speaks.
+    fn agreed(self) -> Self {
+        let mut client = self;
+        match client.era {
             Era::Handshake => {
                 let params = json!({
                     "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "suite", "version": "1" },
@@ -185,13 +238,9 @@ impl Client {
         let mut command = toolgate(&words);
         command.env("RUST_LOG", "trace").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("the command starts");
-        let stdout = BufReader::new(child.stdout.take().unwrap());
-        let (sender, lines) = mpsc::channel();
-        std::thread::spawn(move || {
-            // Nobody may be left who wants to read them.
-            stdout.lines().map_while(Result::ok).try_for_each(|line| sender.send(line))
-        });
-        Self { stdin: child.stdin.take(), child, lines, era, last_id: 0 }
+        let lines = lines_of(child.stdout.take().unwrap());
+        let stdin = child.stdin.take().map(|stdin| Box::new(stdin) as Box<dyn Write>);
+        Self { stdin, child: Some(child), lines, era, last_id: 0 }
     }
 
     /// Says a line.
@@ -241,7 +290,10 @@ impl Client {
 
     /// Sends the process a signal.
     pub(crate) fn signal(&self, name: &str) {
-        let sent = std::process::Command::new("kill").args([name, &self.child.id().to_string()]).status().unwrap();
+        let sent = std::process::Command::new("kill")
+            .args([name, &self.child.as_ref().unwrap().id().to_string()])
+            .status()
+            .unwrap();
         assert!(sent.success());
     }
 
@@ -252,10 +304,11 @@ impl Client {
 
     /// How the process ended.
     pub(crate) fn ended(mut self) -> Run {
-        let exit = self.child.wait().unwrap().code();
+        let mut child = self.child.take().unwrap();
+        let exit = child.wait().unwrap().code();
         let stdout = self.lines.iter().map(|line| line + "\n").collect();
         let mut stderr = String::new();
-        self.child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
+        child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
         Run { stdout, stderr, exit }
     }
 
@@ -269,9 +322,41 @@ impl Client {
 impl Drop for Client {
     fn drop(&mut self) {
         // A test that fails leaves no process behind.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        if let Some(child) = &mut self.child {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
     }
+}
+
+/// What is said over a stream. To hang up is to end it in this direction alone.
+struct Said {
+    stream: UnixStream,
+}
+
+impl Write for Said {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.stream.write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.stream.flush()
+    }
+}
+
+impl Drop for Said {
+    fn drop(&mut self) {
+        let _ = self.stream.shutdown(Shutdown::Write);
+    }
+}
+
+fn lines_of(stdout: impl Read + Send + 'static) -> mpsc::Receiver<String> {
+    let (sender, lines) = mpsc::channel();
+    std::thread::spawn(move || {
+        // Nobody may be left who wants to read them.
+        BufReader::new(stdout).lines().map_while(Result::ok).try_for_each(|line| sender.send(line))
+    });
+    lines
 }
 
 impl Era {
