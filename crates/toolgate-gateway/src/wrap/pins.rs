@@ -13,6 +13,7 @@ use toolgate::clock::{Clock as _, Millis, SystemClock};
 use toolgate::json::{self, Digest, Limits};
 
 use crate::import::Imported;
+use crate::mcp::shown::one_line;
 use crate::mcp::upstream::Program;
 
 /// What is pinned.
@@ -50,6 +51,7 @@ pub(crate) enum Standing {
 /// The file of the lock.
 pub(crate) const LOCK: &str = "toolgate.lock";
 const VERSION: u64 = 1;
+const SHOWN_NAME: usize = 120;
 /// Seconds after which a further change of a file shows in its change time.
 const SETTLED: i64 = 2;
 /// Programs that run a script: then the script is what matters.
@@ -187,7 +189,10 @@ impl Pins {
 /// The files whose content is pinned: the program, and the script that an interpreter was given. What these load in turn is
 /// not covered, nor what a package runner fetches.
 pub(crate) fn files_of(program: &Program) -> Result<Vec<PathBuf>, String> {
-    let path = program.path().ok_or("there is no such program")?;
+    let path = program.path().ok_or_else(|| {
+        let name = program.command.first().map_or("", String::as_str);
+        format!("there is no program {}", one_line(name, SHOWN_NAME))
+    })?;
     let mut files = vec![path];
     let name = program.command.first().map(Path::new).and_then(Path::file_stem).map(|name| name.to_string_lossy());
     let plain = name.unwrap_or_default();
