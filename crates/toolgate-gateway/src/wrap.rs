@@ -211,6 +211,9 @@ impl Wrapped {
                 }
             }
         };
+        if let Some(gate) = self.desk().as_ref().and_then(|desk| desk.opened()) {
+            desk::tidy(gate).await;
+        }
         let desk = Desk::new(&self.makings(), import, &pins, &mut memory.off_for_good)?;
         self.place(desk, Some(listing.generation));
         Ok(())

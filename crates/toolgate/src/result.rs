@@ -30,7 +30,10 @@ pub(crate) fn read(contract: &Contract, text: &[u8], effect: Effect) -> Answer {
 pub(crate) fn fit(contract: &Contract, value: Value, effect: Effect) -> Answer {
     let bounded = match &contract.output {
         Some(output) => {
-            let value = inert(output.project(value));
+            let mut value = inert(output.project(value));
+            if contract.yields_content() && !output.is_valid(&value) {
+                value = content::without_strangers(value, output);
+            }
             if !output.is_valid(&value) {
                 return withheld(effect);
             }

@@ -19,7 +19,7 @@ use crate::wrap::{Options, State, Wrapped, Writes};
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   toolgate wrap --ask -- npx -y @modelcontextprotocol/server-filesystem ~/notes
-  toolgate wrap --allow write_file,edit_file --print-config -- npx -y @modelcontextprotocol/server-filesystem ~/notes
+  toolgate wrap --allow git_add,git_commit --print-config -- uvx mcp-server-git
 
 Without a flag only tools that say they read are offered. The model's tool `toolgate_status` tells what is off and why.")]
 pub(super) struct Wrap {

@@ -178,7 +178,9 @@ impl Desk {
             let prepared = Arc::clone(&self.prepared);
             // It waits for a disk, and perhaps for another process.
             let opened = tokio::task::spawn_blocking(move || prepared.open()).await;
-            opened.unwrap_or_else(|lost| Err(StoreError::Broken(lost.to_string())))
+            let gate: Gate = opened.unwrap_or_else(|lost| Err(StoreError::Broken(lost.to_string())))?;
+            tidy(&gate).await;
+            Ok(gate)
         });
         opened.await
     }
@@ -187,6 +189,12 @@ impl Desk {
     pub(super) fn opened(&self) -> Option<&Gate> {
         self.gate.get()
     }
+}
+
+/// Marks what dead processes left open, and forgets what is past its time.
+pub(super) async fn tidy(gate: &Gate) {
+    // A store that fails here fails the next call too, and loudly.
+    let _ = gate.sweep().await;
 }
 
 fn prepare(makings: &Makings<'_>, tools: &[Imported], cleared: &Arc<AtomicU64>) -> Result<Prepared, BuildError> {

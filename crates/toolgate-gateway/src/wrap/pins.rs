@@ -9,9 +9,11 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
+use toolgate::clock::{Clock as _, Millis, SystemClock};
 use toolgate::json::{self, Digest, Limits};
 
 use crate::import::Imported;
+use crate::mcp::shown::one_line;
 use crate::mcp::upstream::Program;
 
 /// What is pinned.
@@ -25,7 +27,8 @@ pub(crate) struct Pins {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct FilePin {
     digest: Digest,
-    stamp: Stamp,
+    /// `None` where the file had changed so shortly before that another change could look the same.
+    stamp: Option<Stamp>,
 }
 
 /// What the file system says of a file. It is read anew only when this has moved: its change time can't be set by hand.
@@ -48,6 +51,9 @@ pub(crate) enum Standing {
 /// The file of the lock.
 pub(crate) const LOCK: &str = "wrap.lock";
 const VERSION: u64 = 1;
+const SHOWN_NAME: usize = 120;
+/// Seconds after which a further change of a file shows in its change time.
+const SETTLED: i64 = 2;
 /// Programs that run a script: then the script is what matters.
 const INTERPRETERS: [&str; 8] = ["node", "python", "bun", "deno", "ruby", "perl", "sh", "bash"];
 
@@ -120,7 +126,8 @@ impl Pins {
             return Err(format!("the command no longer runs {}", listed(self.files.keys())));
         }
         for (path, pin) in &self.files {
-            let same = Stamp::of(path).is_ok_and(|stamp| stamp == pin.stamp) || FilePin::of(path)?.digest == pin.digest;
+            let unmoved = pin.stamp.is_some() && Stamp::of(path).ok() == pin.stamp;
+            let same = unmoved || FilePin::of(path)?.digest == pin.digest;
             if !same {
                 return Err(format!("{} is not the file that was pinned", path.display()));
             }
@@ -144,10 +151,8 @@ impl Pins {
 
     fn to_lock(&self) -> Value {
         let files = self.files.iter().map(|(path, FilePin { digest, stamp })| {
-            json!({
-                "path": path.to_string_lossy(), "sha256": digest.hex(), "size": stamp.size, "inode": stamp.inode,
-                "changed": [stamp.changed, stamp.nanos],
-            })
+            let stamp = stamp.map(|Stamp { size, inode, changed, nanos }| json!([size, inode, changed, nanos]));
+            json!({ "path": path.to_string_lossy(), "sha256": digest.hex(), "stamp": stamp })
         });
         let files: Vec<Value> = files.collect();
         let tools: Map<String, Value> =
@@ -160,11 +165,15 @@ impl Pins {
             return None;
         }
         let file = |file: &Value| {
-            let stamp = Stamp {
-                size: file.get("size")?.as_u64()?,
-                inode: file.get("inode")?.as_u64()?,
-                changed: file.pointer("/changed/0")?.as_i64()?,
-                nanos: file.pointer("/changed/1")?.as_i64()?,
+            let stamp = match file.get("stamp")?.as_array().map(Vec::as_slice) {
+                None => None,
+                Some([size, inode, changed, nanos]) => Some(Stamp {
+                    size: size.as_u64()?,
+                    inode: inode.as_u64()?,
+                    changed: changed.as_i64()?,
+                    nanos: nanos.as_i64()?,
+                }),
+                Some(_) => return None,
             };
             let digest = file.get("sha256")?.as_str()?.parse().ok()?;
             Some((PathBuf::from(file.get("path")?.as_str()?), FilePin { digest, stamp }))
@@ -180,7 +189,10 @@ impl Pins {
 /// The files whose content is pinned: the program, and the script that an interpreter was given. What these load in turn is
 /// not covered, nor what a package runner fetches.
 pub(crate) fn files_of(program: &Program) -> Result<Vec<PathBuf>, String> {
-    let path = program.path().ok_or("there is no such program")?;
+    let path = program.path().ok_or_else(|| {
+        let name = program.command.first().map_or("", String::as_str);
+        format!("there is no program {}", one_line(name, SHOWN_NAME))
+    })?;
     let mut files = vec![path];
     let name = program.command.first().map(Path::new).and_then(Path::file_stem).map(|name| name.to_string_lossy());
     let plain = name.unwrap_or_default();
@@ -198,7 +210,11 @@ pub(crate) fn files_of(program: &Program) -> Result<Vec<PathBuf>, String> {
 
 impl FilePin {
     fn of(path: &Path) -> Result<Self, String> {
-        let pin = || Ok(Self { stamp: Stamp::of(path)?, digest: Digest::of_reader(File::open(path)?)? });
+        let pin = || {
+            let stamp = Stamp::of(path)?;
+            let old = stamp.changed.saturating_add(SETTLED) < seconds(SystemClock.now());
+            Ok(Self { digest: Digest::of_reader(File::open(path)?)?, stamp: Some(stamp).filter(|_| old) })
+        };
         pin().map_err(|error: io::Error| format!("{} cannot be read: {error}", path.display()))
     }
 }
@@ -208,6 +224,10 @@ impl Stamp {
         let about = fs::metadata(path)?;
         Ok(Self { size: about.size(), inode: about.ino(), changed: about.ctime(), nanos: about.ctime_nsec() })
     }
+}
+
+fn seconds(now: Millis) -> i64 {
+    i64::try_from(now.0 / 1000).unwrap_or(i64::MAX)
 }
 
 fn unwritten(dir: &Path, error: &io::Error) -> String {

@@ -202,6 +202,19 @@ async fn a_definition_that_changes_while_it_runs_is_off_from_then_on() {
 }
 
 #[tokio::test]
+async fn a_change_that_nobody_tells_of_is_found_before_a_call_that_comes_late() {
+    let lab = Lab::new(plain());
+    let wrapped = lab.wrap(Writes::All);
+    call(&wrapped, "look", json!({})).await;
+    lab.serve(json!([[tool("look", json!({"title": "Look"})), tool("put", json!({}))]]));
+    assert!(call(&wrapped, "look", json!({})).await.is_ok(), "it was compared a moment ago");
+    // Ten minutes later.
+    wrapped.desk().unwrap().clear(wrapped.upstream.generation().unwrap(), Instant::now());
+    assert_eq!(call(&wrapped, "look", json!({})).await.code(), Some(Code::UnknownTool));
+    assert_eq!(lab.calls(), ["look", "look"]);
+}
+
+#[tokio::test]
 async fn a_server_that_dies_is_compared_before_it_is_asked_again() {
     let lab = Lab::new(plain());
     let wrapped = lab.wrap(Writes::All);

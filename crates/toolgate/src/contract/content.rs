@@ -68,6 +68,19 @@ pub(super) fn schema() -> Result<Schema, Vec<SchemaFault>> {
     }))
 }
 
+/// The blocks that `schema` knows; each other one is replaced by a text that says so. One that nobody can read is no reason
+/// to withhold the rest.
+pub(crate) fn without_strangers(mut value: Value, schema: &Schema) -> Value {
+    if let Some(Value::Array(blocks)) = value.get_mut("content") {
+        for block in blocks {
+            if !schema.is_valid(&json!({ "content": [block] })) {
+                *block = json!({ "type": "text", "text": "[a block of another kind was left out]" });
+            }
+        }
+    }
+    value
+}
+
 /// `{"content": [...]}` in at most `max` bytes of canonical text. Media that do not fit are left out whole, the largest
 /// first, each with a text block in its place that says so; then texts lose their ends, the longest first; then the last
 /// blocks go.
@@ -252,6 +265,17 @@ mod tests {
         let gone = 200 - (kept.len() - 1);
         assert_eq!(kept.last(), Some(&text(&format!("[{gone} more blocks were left out]"))));
         assert_eq!(told, [("/content".to_owned(), kept.len() as u64 - 1, 200)]);
+    }
+
+    #[test]
+    fn a_block_of_another_kind_is_left_out_and_the_others_stay() {
+        let schema = schema().unwrap();
+        let odd = [json!({"type": "hologram"}), json!({"type": "image", "data": "no base64", "mimeType": "image/png"})];
+        let blocks = [&[text("a")], &odd[..]].concat();
+        let kept = without_strangers(json!({ "content": blocks }), &schema);
+        let note = text("[a block of another kind was left out]");
+        assert_eq!(kept, json!({ "content": [text("a"), note, note] }));
+        assert!(schema.is_valid(&kept));
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Instant, timeout_at};
 
 use crate::audit::Record;
 use crate::fault::Fault;
@@ -26,6 +27,8 @@ enum Item {
 const BUFFER: usize = 1024;
 const BATCH: usize = 256;
 const TRIES: u32 = 50;
+/// How long a record waits for others: a commit a record would cost more than the reads that they are of.
+const COMPANY: Duration = Duration::from_millis(5);
 const PAUSE: Duration = Duration::from_millis(100);
 
 impl Recorder {
@@ -75,6 +78,7 @@ impl Recorder {
 async fn write(store: Store, mut queue: mpsc::Receiver<Item>, broken: Arc<OnceLock<StoreError>>) {
     let mut items = Vec::with_capacity(BATCH);
     while queue.recv_many(&mut items, BATCH).await > 0 {
+        gather(&mut queue, &mut items).await;
         let mut records = Vec::with_capacity(items.len());
         let mut waiting = Vec::new();
         for item in items.drain(..) {
@@ -88,6 +92,19 @@ async fn write(store: Store, mut queue: mpsc::Receiver<Item>, broken: Arc<OnceLo
         }
         for done in waiting {
             let _ = done.send(());
+        }
+    }
+}
+
+/// Takes what comes within a moment, unless somebody waits for it.
+async fn gather(queue: &mut mpsc::Receiver<Item>, items: &mut Vec<Item>) {
+    let until = Instant::now() + COMPANY;
+    let awaited = |items: &[Item]| items.iter().any(|item| matches!(item, Item::Flush(_)));
+    while items.len() < BATCH && !awaited(items) {
+        let before = items.len();
+        match timeout_at(until, queue.recv_many(items, BATCH - before)).await {
+            Ok(0) | Err(_) => return,
+            Ok(_) => {}
         }
     }
 }
