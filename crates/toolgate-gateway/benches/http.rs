@@ -2,7 +2,8 @@
 //!
 //! The whole is a call of an in-process read tool through the door, its record included. Beside it stands the least that
 //! any server of the same kind does: read a JSON body, write it back. Both are asked by the same clients on the same
-//! connections' worth of load, in turns within one run, so that what disturbs the machine disturbs them alike.
+//! number of connections, in turns within one run, so that what disturbs the machine disturbs them alike. Every round has
+//! a new gate: a store in memory keeps every record.
 
 #![allow(
     clippy::unwrap_used,
@@ -22,7 +23,7 @@ use axum::routing::post;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::Builder;
 use tokio_util::sync::CancellationToken;
 use toolgate::backend::Context;
 use toolgate::fault::Fault;
@@ -56,16 +57,15 @@ impl Watch for Nobody {
 }
 
 fn main() {
-    let folder = tempfile::tempdir().unwrap();
-    let runtimes = [("one thread", Builder::new_current_thread()), ("a thread a core", Builder::new_multi_thread())];
-    for (name, mut builder) in runtimes {
-        let echo = Served::on(&mut builder, |runtime| runtime.block_on(echo()));
-        let memory = Served::on(&mut builder, |runtime| runtime.block_on(gate(Store::memory())));
-        let store = Store::sqlite(folder.path().join(format!("{name}.db"))).unwrap();
-        let sqlite = Served::on(&mut builder, |runtime| runtime.block_on(gate(store)));
+    let runtimes = [("one thread", false), ("a thread a core", true)];
+    for (name, cores) in runtimes {
         let mut best = [0.0_f64; 3];
         for _ in 0..ROUNDS {
-            for (best, served) in best.iter_mut().zip([&echo, &memory, &sqlite]) {
+            let served = [Served::on(cores, echo), Served::on(cores, || gate(Store::memory()))];
+            let folder = tempfile::tempdir().unwrap();
+            let store = Store::sqlite(folder.path().join("toolgate.db")).unwrap();
+            let sqlite = Served::on(cores, || gate(store));
+            for (best, served) in best.iter_mut().zip(served.iter().chain([&sqlite])) {
                 *best = best.max(served.requests_a_second());
             }
         }
@@ -87,13 +87,14 @@ struct Served {
 }
 
 impl Served {
-    fn on(builder: &mut Builder, start: impl FnOnce(&Runtime) -> SocketAddr + Send + 'static) -> Self {
+    fn on<F: Future<Output = SocketAddr>>(cores: bool, start: impl FnOnce() -> F + Send + 'static) -> Self {
+        let mut builder = if cores { Builder::new_multi_thread() } else { Builder::new_current_thread() };
         let runtime = builder.enable_all().build().unwrap();
         let over = CancellationToken::new();
         let until = over.clone();
         let (tell, told) = std::sync::mpsc::channel();
         let runtime = std::thread::spawn(move || {
-            tell.send(start(&runtime)).unwrap();
+            tell.send(runtime.block_on(start())).unwrap();
             runtime.block_on(until.cancelled());
         });
         Self { address: told.recv().unwrap(), runtime: Some(runtime), over }

@@ -48,12 +48,17 @@ struct Fresh {
     gives_way: CancellationToken,
 }
 
+/// The files that the store, the tools and the process itself may need beside the connections.
+const OWN_FILES: usize = 256;
+
 /// After this time without a place the next connection is asked to give way: the one before may have begun a request.
 const PATIENCE: Duration = Duration::from_millis(20);
 
 impl Connections {
+    /// At most so many, and never so many that the tools of the gate could open no file any more.
     pub(super) fn new(most: usize) -> Self {
-        let places = Arc::new(Semaphore::new(most.min(Semaphore::MAX_PERMITS)));
+        let room = open_files().map_or(usize::MAX, |files| files.saturating_sub(OWN_FILES).max(1));
+        let places = Arc::new(Semaphore::new(most.min(room).min(Semaphore::MAX_PERMITS)));
         Self { places, fresh: Mutex::default(), next: AtomicU64::new(0) }
     }
 
@@ -138,7 +143,31 @@ impl Drop for Fresh {
     }
 }
 
+/// How many files this process may have open, where the system says so.
+fn open_files() -> Option<usize> {
+    soft_limit(&std::fs::read_to_string("/proc/self/limits").ok()?)
+}
+
+fn soft_limit(limits: &str) -> Option<usize> {
+    let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"))?;
+    line.split_ascii_whitespace().next()?.parse().ok()
+}
+
 async fn lingering(draining: &CancellationToken) {
     draining.cancelled().await;
     sleep(LINGER).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_limit_on_open_files_is_read_as_the_system_prints_it() {
+        let limits = "Limit                     Soft Limit           Hard Limit           Units     \n\
+                      Max processes             63432                63432                processes \n\
+                      Max open files            1024                 524288               files     \n";
+        assert_eq!(soft_limit(limits), Some(1024));
+        assert_eq!(soft_limit("Max open files            unlimited            unlimited            files"), None);
+    }
 }

@@ -48,6 +48,9 @@ pub(super) struct Answering {
     routes: TowerToHyperService<Router>,
 }
 
+/// Room for the bytes of most answers.
+const ANSWER: usize = 2048;
+
 /// What a turn may take beyond the longest deadline of a tool: its records, and a store that is busy.
 const MARGIN: Duration = Duration::from_secs(15);
 
@@ -168,8 +171,9 @@ fn token(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
 
 /// A response whose body is this value.
 pub(super) fn json_response(value: &impl Serialize) -> axum::response::Response {
+    let mut body = Vec::with_capacity(ANSWER);
     // What is answered is made of strings, numbers and JSON text, which always print.
-    let body = serde_json::to_vec(value).unwrap_or_default();
+    let _ = serde_json::to_writer(&mut body, value);
     ([(CONTENT_TYPE, HeaderValue::from_static("application/json"))], body).into_response()
 }
 

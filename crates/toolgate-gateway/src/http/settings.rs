@@ -23,7 +23,7 @@ pub struct Settings {
 pub struct Bounds {
     /// The bytes of a body.
     pub body: usize,
-    /// The connections that are open at once.
+    /// The connections that are open at once; fewer where the process may not have so many files open.
     pub connections: usize,
     /// The calls that run at once.
     pub calls: usize,

@@ -254,7 +254,7 @@ impl Store {
     /// Chains records, in order.
     pub(crate) fn append(&self, records: impl Into<Arc<[Record]>>) -> Pending<'_, ()> {
         let records = records.into();
-        self.write(move |rows| records.iter().try_for_each(|record| transact::append(rows, record)))
+        self.write(move |rows| transact::append_all(rows, &records))
     }
 
     /// Records after `seq`, in order, at most `limit`.

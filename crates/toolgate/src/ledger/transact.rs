@@ -369,8 +369,18 @@ fn return_grant(rows: &mut dyn Rows, entry: &Entry) -> Stored<()> {
 }
 
 pub(super) fn append(rows: &mut dyn Rows, record: &Record) -> Stored<()> {
-    let sealed = record.seal(rows.head()?);
-    rows.push_record(sealed)
+    append_all(rows, std::slice::from_ref(record))
+}
+
+/// Chains records after the last one, which is asked for once.
+pub(super) fn append_all(rows: &mut dyn Rows, records: &[Record]) -> Stored<()> {
+    let mut head = rows.head()?;
+    for record in records {
+        let sealed = record.seal(head);
+        head = Head { seq: sealed.seq, hash: sealed.hash };
+        rows.push_record(sealed)?;
+    }
+    Ok(())
 }
 
 impl GrantKey {

@@ -1,6 +1,7 @@
 //! What a door of the network is for, and what it is not.
 
 use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
@@ -131,6 +132,51 @@ fn a_request_that_can_be_read_in_two_ways_ends_its_connection() {
     assert!(said.starts_with("HTTP/1.1 200 ") && said.contains("connection: close"), "{said}");
     assert_eq!(said.matches("HTTP/1.1").count(), 1, "{said}");
     assert_eq!(folder.number("select count(*) from refunds"), 1);
+}
+
+/// The cases of the public corpus that any door of HTTP can be shown: 54 a page with a name of its own for this machine,
+/// 58 requests that can be read in two ways.
+#[test]
+fn the_wire_cases_of_the_corpus_are_refused() {
+    let named = std::env::var_os("TOOLGATE_CORPORA").map(PathBuf::from);
+    let beside = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/corpora"));
+    let Some(corpora) = named.or_else(|| beside.is_dir().then_some(beside)) else { return };
+    let corpus = std::fs::read_to_string(corpora.join("abuse.jsonl")).unwrap();
+    let cases: Vec<Value> = corpus.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let input = |id: u64| &cases.iter().find(|case| case["id"] == id).unwrap()["input"];
+    let folder = Folder::shop();
+    let serving = Serving::start(folder.path(), &[]);
+    let port = format!(":{}", serving.address().port());
+
+    let rebound = &input(54)["http"];
+    let (body, headers) = (rebound["body"].as_str().unwrap(), rebound["headers"].as_array().unwrap());
+    let headers: String = headers
+        .iter()
+        .map(|pair| format!("{}: {}\r\n", pair[0].as_str().unwrap(), pair[1].as_str().unwrap()))
+        .collect();
+    for path in [rebound["path"].as_str().unwrap(), "/v1/calls"] {
+        let head = format!("POST {path} HTTP/1.1\r\n{headers}Content-Length: {}\r\n\r\n", body.len());
+        let said = serving.connect().answer(&format!("{}{body}", head.replace(":8787", &port)));
+        assert_eq!(said.status, 421, "{said:?}");
+    }
+    for variant in input(58)["variants"].as_array().unwrap() {
+        let request = variant["wire_raw"].as_str().unwrap().replace(":8787", &port);
+        let said = serving.raw(&request);
+        assert!(said.starts_with("HTTP/1.1 400 "), "{request}\n{said}");
+        assert_eq!(said.matches("HTTP/1.1").count(), 1, "{request}\n{said}");
+    }
+}
+
+#[test]
+fn a_large_body_within_its_bound_is_read_whole() {
+    let folder = Folder::shop();
+    let serving = Serving::start(folder.path(), &[]);
+    let order = json!({ "order_id": "ord_4821" });
+    let mut body = message(&[("get_order", &order)]);
+    body["message"]["content"] = json!("x".repeat(3 << 20));
+    assert_eq!(serving.post("/v1/calls", &body).reply()["ok"], json!(true));
+    body["message"]["content"] = json!("x".repeat(4 << 20));
+    assert_eq!(serving.connect().post("/v1/calls", &[], &body.to_string()).answered().code(), "body_too_large");
 }
 
 #[test]
