@@ -14,6 +14,7 @@ mod heads;
 mod health;
 mod holder;
 mod ledger;
+mod lent;
 mod mcp;
 mod problem;
 mod query;

@@ -29,8 +29,8 @@ const LINGER: Duration = Duration::from_millis(250);
 /// The connections of one door.
 pub(super) struct Connections {
     places: Arc<Semaphore>,
-    /// Those that have not sent the head of a request yet, by their age.
-    fresh: Mutex<BTreeMap<u64, CancellationToken>>,
+    /// Those that wait for a request, by how long they have.
+    idle: Mutex<BTreeMap<u64, CancellationToken>>,
     next: AtomicU64,
 }
 
@@ -38,14 +38,15 @@ pub(super) struct Connections {
 /// that no burst of connections takes every place unseen.
 pub(super) struct Place {
     _place: OwnedSemaphorePermit,
-    fresh: Fresh,
+    connections: Arc<Connections>,
+    gives_way: CancellationToken,
+    idle: Idle,
 }
 
-/// A connection that has not sent the head of a request yet; it counts as such until this is dropped.
-struct Fresh {
+/// A connection that waits for a request; it counts as such until this is dropped.
+struct Idle {
     connections: Arc<Connections>,
     number: u64,
-    gives_way: CancellationToken,
 }
 
 /// The files that the store, the tools and the process itself may need beside the connections.
@@ -59,11 +60,11 @@ impl Connections {
     pub(super) fn new(most: usize) -> Self {
         let room = open_files().map_or(usize::MAX, |files| files.saturating_sub(OWN_FILES).max(1));
         let places = Arc::new(Semaphore::new(most.min(room).min(Semaphore::MAX_PERMITS)));
-        Self { places, fresh: Mutex::default(), next: AtomicU64::new(0) }
+        Self { places, idle: Mutex::default(), next: AtomicU64::new(0) }
     }
 
-    /// A place for one connection more. Where there is none, the oldest of those that have sent nothing whole gives way:
-    /// connections that only keep places taken do not keep others out.
+    /// A place for one connection more. Where there is none, the one that has waited longest for a request gives
+    /// way: connections that only keep places taken do not keep others out.
     pub(super) async fn place(self: &Arc<Self>) -> Place {
         let place = loop {
             if let Ok(place) = Arc::clone(&self.places).try_acquire_owned() {
@@ -74,44 +75,54 @@ impl Connections {
                 break place;
             }
         };
-        Place { _place: place, fresh: self.enter() }
+        let gives_way = CancellationToken::new();
+        let idle = self.waits(&gives_way);
+        Place { _place: place, connections: Arc::clone(self), gives_way, idle }
     }
 
     pub(super) fn give_way(&self) {
-        if let Some((_, oldest)) = self.fresh().pop_first() {
-            oldest.cancel();
+        if let Some((_, longest)) = self.idle().pop_first() {
+            longest.cancel();
         }
     }
 
-    fn enter(self: &Arc<Self>) -> Fresh {
-        let (number, gives_way) = (self.next.fetch_add(1, Ordering::Relaxed), CancellationToken::new());
-        self.fresh().insert(number, gives_way.clone());
-        Fresh { connections: Arc::clone(self), number, gives_way }
+    /// From now on a connection waits for a request.
+    fn waits(self: &Arc<Self>, gives_way: &CancellationToken) -> Idle {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        if !gives_way.is_cancelled() {
+            self.idle().insert(number, gives_way.clone());
+        }
+        Idle { connections: Arc::clone(self), number }
     }
 
     /// Nothing panics while it is held, and a map that was left in between two changes is whole.
-    fn fresh(&self) -> MutexGuard<'_, BTreeMap<u64, CancellationToken>> {
-        self.fresh.lock().unwrap_or_else(PoisonError::into_inner)
+    fn idle(&self) -> MutexGuard<'_, BTreeMap<u64, CancellationToken>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Place {
     /// Attends to the connection that has this place, until it ends.
     pub(super) async fn attend(self, stream: TcpStream, answering: &Answering, draining: &CancellationToken) {
-        let Self { _place, fresh } = self;
+        let Self { _place, connections, gives_way, idle } = self;
         let bounds = *answering.door().bounds();
         // Answers are small and whole; waiting to put two together only delays them.
         let _ = stream.set_nodelay(true);
         let ambiguous = Ambiguous::new();
         let io = TokioIo::new(Stream::new(stream, ambiguous.clone(), bounds.body_within));
-        let gives_way = fresh.gives_way.clone();
-        let fresh = Mutex::new(Some(fresh));
+        let idle = Mutex::new(Some(idle));
+        let waits = |idle_now: Option<Idle>| *idle.lock().unwrap_or_else(PoisonError::into_inner) = idle_now;
         let requests = AtomicU64::new(0);
         let service = service_fn(|request| {
-            drop(fresh.lock().unwrap_or_else(PoisonError::into_inner).take());
+            waits(None);
             let number = requests.fetch_add(1, Ordering::Relaxed) + 1;
             let ambiguous = ambiguous.reaches(number);
-            async move { Ok::<_, Infallible>(answering.answer(request, ambiguous).await) }
+            let (waits, connections, gives_way) = (&waits, &connections, &gives_way);
+            async move {
+                let response = answering.answer(request, ambiguous).await;
+                waits(Some(connections.waits(gives_way)));
+                Ok::<_, Infallible>(response)
+            }
         });
         let mut http = http1::Builder::new();
         http.timer(TokioTimer::new()).header_read_timeout(bounds.head_within).max_buf_size(HEAD);
@@ -123,9 +134,10 @@ impl Place {
                 _ = connection.as_mut() => return,
                 () = gives_way.cancelled(), if !asked => {
                     asked = true;
-                    // INVARIANT (no lost reply): one that has begun a request meanwhile does not give way.
-                    if requests.load(Ordering::Relaxed) == 0 {
-                        return;
+                    // INVARIANT (no lost reply): a request that has begun meanwhile is answered; then the connection closes.
+                    match requests.load(Ordering::Relaxed) {
+                        0 => return,
+                        _ => connection.as_mut().graceful_shutdown(),
                     }
                 }
                 () = lingering(draining), if !told => {
@@ -137,9 +149,9 @@ impl Place {
     }
 }
 
-impl Drop for Fresh {
+impl Drop for Idle {
     fn drop(&mut self) {
-        self.connections.fresh().remove(&self.number);
+        self.connections.idle().remove(&self.number);
     }
 }
 

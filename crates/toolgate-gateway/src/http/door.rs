@@ -25,6 +25,7 @@ use toolgate::session::Session;
 use toolgate::{Gate, Reply};
 
 use super::guard::{Guard, Twice, only};
+use super::lent::lend;
 use super::problem::{Kind, Problem};
 use super::{Bounds, Watch, approvals, audit, calls, health, ledger, mcp, tools};
 use crate::identity::{Caller, Doorkeeper, Scope};
@@ -204,18 +205,28 @@ impl Answering {
     /// The response to a request. `ambiguous`: its length was said twice.
     pub(super) async fn answer(&self, request: Request<Incoming>, ambiguous: bool) -> Response<Body> {
         let chunked = request.headers().contains_key(TRANSFER_ENCODING);
-        let mut response = match self.look(&request, ambiguous) {
+        let looked = self.look(&request, ambiguous);
+        let (parts, body) = request.into_parts();
+        let (lent, lender) = lend(body);
+        let mut response = match looked {
             // Routes answer every request: their error is one that does not exist.
-            Ok(()) => self.routes.call(request).await.unwrap_or_else(|never| match never {}),
-            Err(problem) => problem.into_response(),
+            Ok(()) => {
+                let request = Request::from_parts(parts, Body::new(lent));
+                self.routes.call(request).await.unwrap_or_else(|never| match never {})
+            }
+            Err(problem) => {
+                drop(lent);
+                problem.into_response()
+            }
         };
+        let spent = lender.is_spent().await;
         let headers = response.headers_mut();
         headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
         headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
         // Whoever goes on using a connection of a door that closes would find it closed in the middle of a request. And
         // where chunks end is not followed beside the HTTP layer, so nothing is read after them.
-        if chunked || self.door.is_draining() {
+        if chunked || !spent || self.door.is_draining() {
             headers.insert(CONNECTION, HeaderValue::from_static("close"));
         }
         response
