@@ -34,9 +34,11 @@ use clap::{Parser, Subcommand};
 
 use color::ColorChoice;
 pub use exit::Exit;
-use failure::{Failure, FailureCode};
+#[cfg(test)]
+pub(crate) use explain::page;
+pub(crate) use failure::{Failure, FailureCode};
 use folder::{find_folder, load, open_store, tell_set_aside, told};
-pub(crate) use journal::journal;
+pub(crate) use journal::{Said, Say, journal};
 pub(crate) use output::Output;
 use tree::{Asked, FRONT};
 
@@ -97,7 +99,7 @@ enum Command {
 /// Runs the command of this process.
 pub fn main() -> ExitCode {
     let words: Vec<_> = std::env::args_os().collect();
-    let mut output = Output::colored(ColorChoice::asked_by(&words));
+    let mut output = Output::asked(ColorChoice::asked_by(&words));
     let ended = match Asked::of(&words) {
         Ok(Asked::Command(cli)) => cli.run(&mut output),
         Ok(Asked::Text(text)) => {

@@ -41,7 +41,7 @@ use toolgate::{Gate, Reply};
 use crate::identity::Doorkeeper;
 
 pub(crate) use holder::holder;
-pub(crate) use problem::page;
+pub(crate) use problem::PROBLEMS;
 pub use settings::{Bounds, Settings};
 
 use connections::Connections;

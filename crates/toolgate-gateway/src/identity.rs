@@ -14,7 +14,7 @@ use toolgate::session::{Principal, Session, Standing};
 use local::Local;
 
 pub use tokens::{Grant, State, Token, Tokens};
-pub(crate) use tokens::{ROLE, is_role};
+pub(crate) use tokens::{NotChanged, ROLE, is_role};
 
 /// Where a folder's people come from.
 #[derive(Clone, Debug)]

@@ -15,27 +15,29 @@ pub(crate) mod stdio;
 pub(crate) mod upstream;
 pub(crate) mod version;
 
+use std::io::{self, Write};
 use std::sync::Arc;
 
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::AsyncRead;
 use tokio_util::sync::CancellationToken;
 use toolgate::Gate;
 use toolgate::session::Session;
 
-pub use stdio::TooLong;
-
 /// Serves a gate to one MCP client, who asks as this session, over any pair of pipes: a message a line, as on stdin and
 /// stdout. Ends when there is nothing more to read, or `stop` is cancelled, and every call that had begun has its answer.
 ///
-/// Fails on a line that is too long; what had begun then is finished as well.
+/// `output` is written in a thread of its own, and may block it. Fails where there is no thread to be had, and on a line
+/// that is too long; what had begun then is finished as well.
 pub async fn serve(
     gate: Gate,
     session: Session,
     input: impl AsyncRead + Unpin,
-    output: impl AsyncWrite + Send + Unpin + 'static,
+    output: impl Write + Send + 'static,
     stop: &CancellationToken,
-) -> Result<(), TooLong> {
+) -> io::Result<()> {
     let tools = Arc::new(server::GateFor { gate, session });
     let lines = stdio::Frames::new(input, stdio::LONGEST_LINE);
-    connection::serve(tools, lines, &stdio::FrameWriter::new(output), stop).await
+    let writer = stdio::FrameWriter::to(move || output)?;
+    let served = connection::serve(tools, lines, &writer, stop).await;
+    served.map_err(|too_long| io::Error::new(io::ErrorKind::InvalidData, too_long))
 }

@@ -33,9 +33,10 @@ use toolgate::wire::Proposed;
 pub(crate) use policy::Writes;
 pub(crate) use state::State;
 
+use crate::cli::{Failure, FailureCode, Said, Say};
 use crate::import::import;
 use crate::mcp::server::Tools;
-use crate::mcp::upstream::{Program, Say, Upstream};
+use crate::mcp::upstream::{Program, Upstream};
 use desk::{Desk, Makings};
 use pins::Pins;
 use status::{STATUS, Status};
@@ -87,12 +88,13 @@ const PAUSE: Duration = Duration::from_secs(2);
 const MOST_NAMED: usize = 20;
 
 impl Wrapped {
-    /// The server that `program` is, behind a gate. Nothing is started and nothing written. The error is for a person.
-    pub(crate) fn new(program: Program, state: State, options: Options, say: Say) -> Result<Arc<Self>, String> {
+    /// The server that `program` is, behind a gate. Nothing is started and nothing written.
+    pub(crate) fn new(program: Program, state: State, options: Options, say: Say) -> Result<Arc<Self>, Failure> {
         let mut random = [0; 16];
-        getrandom::fill(&mut random).map_err(|_| "the system gives no random bytes".to_owned())?;
+        getrandom::fill(&mut random)
+            .map_err(|_| Failure::new(FailureCode::NoRandom, "the system gives no random numbers"))?;
         let run = format!("{:032x}", u128::from_ne_bytes(random));
-        let files = pins::files_of(&program)?;
+        let files = pins::files_of(&program).map_err(no_program)?;
         let wrapped = Arc::new(Self {
             upstream: Upstream::new(program.clone(), Arc::clone(&say)),
             program,
@@ -171,40 +173,47 @@ impl Wrapped {
     }
 
     /// Compares the server with its pins, and makes a desk of what holds.
-    async fn compare(&self, memory: &mut Memory) -> Result<(), String> {
-        self.state.make()?;
+    async fn compare(&self, memory: &mut Memory) -> Result<(), Failure> {
+        let unwritable = |why| Failure::new(FailureCode::Unwritable, why);
+        self.state.make().map_err(unwritable)?;
         if memory.pins.is_none() && !memory.repin {
-            memory.pins = Pins::read(self.state.dir())?;
+            memory.pins = Pins::read(self.state.dir()).map_err(|why| Failure::new(FailureCode::LockUnreadable, why))?;
         }
         // What runs was compared when it was started.
         if self.upstream.generation().is_none()
             && let Some(pins) = &memory.pins
         {
-            let files = pins::files_of(&self.program)?;
+            let files = pins::files_of(&self.program).map_err(no_program)?;
             self.blocking({
                 let pins = pins.clone();
                 move || pins.check_files(&files)
             })
             .await
-            .map_err(|why| format!("{why}, so it is not started; --repin accepts what there is now"))?;
+            .map_err(|why| {
+                let message = format!("{why}, so it is not started; --repin accepts what there is now");
+                Failure::new(FailureCode::NotAsPinned, message)
+            })?;
         }
         let listing = self.upstream.list(Instant::now() + LONGEST_LIST).await;
-        let listing = listing.map_err(|not_ready| format!("the server cannot be used: {}", not_ready.why))?;
+        let listing = listing.map_err(|not_ready| {
+            Failure::new(FailureCode::ServerFailed, format!("the server cannot be used: {}", not_ready.why))
+        })?;
         let import = import(&listing.definitions, &[STATUS]);
         let pins = match &memory.pins {
             Some(pins) => pins.clone(),
             None => {
                 let files = self.files.clone();
                 let tools = import.tools.iter().map(|tool| (tool.name.clone(), tool.digest)).collect();
-                let pins = self.blocking(move || Pins::of(&files, tools)).await?;
+                let pins = self.blocking(move || Pins::of(&files, tools)).await.map_err(no_program)?;
                 // Nothing is pinned of a server that lists nothing yet.
                 if import.tools.is_empty() && import.quarantined.is_empty() {
                     pins
                 } else {
                     let pins = match memory.repin {
-                        true => pins.replace(self.state.dir()).map(|()| pins)?,
-                        false => pins.keep(self.state.dir())?,
-                    };
+                        true => pins.replace(self.state.dir()).map(|()| pins),
+                        false => pins.keep(self.state.dir()),
+                    }
+                    .map_err(unwritable)?;
                     memory.repin = false;
                     memory.pins = Some(pins.clone());
                     pins
@@ -214,7 +223,7 @@ impl Wrapped {
         if let Some(gate) = self.desk().as_ref().and_then(|desk| desk.opened()) {
             desk::tidy(gate).await;
         }
-        let desk = Desk::new(&self.makings(), import, &pins, &mut memory.off_for_good)?;
+        let desk = Desk::new(&self.makings(), import, &pins, &mut memory.off_for_good).map_err(Failure::fault)?;
         self.place(desk, Some(listing.generation));
         Ok(())
     }
@@ -279,12 +288,14 @@ impl Wrapped {
     }
 
     /// Keeps what went wrong, and tells it once.
-    fn note(&self, problem: Option<String>) {
+    fn note(&self, problem: Option<Failure>) {
+        let message = problem.as_ref().map(|problem| problem.message().to_owned());
         let mut known = locked(&self.problem);
-        if let Some(problem) = problem.as_ref().filter(|problem| known.as_ref() != Some(*problem)) {
-            (self.say)(&format!("error: {problem}"));
+        let is_new = message != *known;
+        *known = message;
+        if let Some(problem) = problem.filter(|_| is_new) {
+            (self.say)(Said::Failure(problem));
         }
-        *known = problem;
     }
 
     /// Tells a person what is offered now.
@@ -292,12 +303,13 @@ impl Wrapped {
         let offer = &desk.offer;
         let now = if first { "" } else { "now " };
         let total = offer.offered.len() + offer.off.len();
-        (self.say)(&format!("{now}offered: {} of {total} tools; {STATUS} tells the rest", offer.offered.len()));
+        let offered = offer.offered.len();
+        (self.say)(Said::Note(format!("{now}offered: {offered} of {total} tools; {STATUS} tells the rest")));
         for off in offer.off.iter().take(MOST_NAMED) {
-            (self.say)(&format!("off: {}: {}", off.name, off.reason));
+            (self.say)(Said::Note(format!("off: {}: {}", off.name, off.reason)));
         }
         for remark in &offer.remarks {
-            (self.say)(&format!("warning: {remark}"));
+            (self.say)(Said::Warning(remark.clone()));
         }
     }
 }
@@ -314,12 +326,17 @@ impl Tools for Wrapped {
             Ok(gate) => gate.turn(vec![proposed], &self.session).await.pop().unwrap_or(Err(Fault::Lost)),
             Err(fault) => Err(fault),
         };
-        outcome.inspect_err(|fault| (self.say)(&format!("error: {fault}")))
+        outcome.inspect_err(|fault| (self.say)(Said::Failure(fault.into())))
     }
 
     fn changes(&self) -> Option<watch::Receiver<()>> {
         Some(self.changed.subscribe())
     }
+}
+
+/// The error of whatever looked for the files that are run.
+fn no_program(why: String) -> Failure {
+    Failure::new(FailureCode::NoProgram, why)
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {

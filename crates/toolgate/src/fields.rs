@@ -174,7 +174,7 @@ impl<'a> Fields<'a> {
 
     /// A list of bare placeholders: values, never joined strings.
     pub(crate) fn key(&mut self, key: &'static str, problems: &mut Problems) -> Option<Vec<Template>> {
-        let given = self.table.get(key)?;
+        let given = self.raw(key)?;
         let at = self.place(key);
         if !given.is_array() {
             self.texts(key, problems);

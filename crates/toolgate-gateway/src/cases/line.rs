@@ -156,15 +156,15 @@ mod tests {
     fn a_line_that_is_no_case_is_told_with_its_place() {
         assert_eq!(
             read(r#"{"case": "ü", "case": 1}"#).unwrap_err(),
-            ["cases/a.jsonl:3:15: no strict JSON: duplicate member \"case\""]
+            ["cases/a.jsonl:3:15: duplicate_key: no strict JSON: duplicate member \"case\""]
         );
         assert_eq!(read("[]").unwrap_err().len(), 1);
         assert_eq!(
             read(r#"{"case": "ü", "toll": "t", "arguments": {}, "text": "", "expect": "rnu"}"#).unwrap_err(),
             [
-                "cases/a.jsonl:3:53: text: the arguments are given twice: as `arguments` and as `text`",
-                "cases/a.jsonl:3:67: expect: no refusal has this code",
-                "cases/a.jsonl:3:23: toll: unknown key",
+                "cases/a.jsonl:3:53: one_of: text: the arguments are given twice: as `arguments` and as `text`",
+                "cases/a.jsonl:3:67: enum: expect: no refusal has this code",
+                "cases/a.jsonl:3:23: unknown_key: toll: unknown key",
             ]
         );
     }
@@ -174,9 +174,9 @@ mod tests {
         assert_eq!(
             read("{}").unwrap_err(),
             [
-                "cases/a.jsonl:3:1: case: `case` is missing",
-                "cases/a.jsonl:3:1: tool: `tool` is missing",
-                "cases/a.jsonl:3:1: expect: `expect` is missing",
+                "cases/a.jsonl:3:1: required: case: `case` is missing",
+                "cases/a.jsonl:3:1: required: tool: `tool` is missing",
+                "cases/a.jsonl:3:1: required: expect: `expect` is missing",
             ]
         );
     }

@@ -78,8 +78,9 @@ impl Check {
                 output.next(&format!("toolgate tools {}", dir.display()));
                 Ok(Exit::Ok)
             }
-            Some(first) => Err(Failure::new(FailureCode::FolderFaults, report.in_words(&dir))
-                .hint(format!("toolgate explain {}", first.code))),
+            Some(first) => {
+                Err(Failure::new(report.code(), report.in_words(&dir)).hint(format!("toolgate explain {}", first.code)))
+            }
         }
     }
 }
@@ -130,6 +131,11 @@ impl Report {
         for finding in &self.findings {
             output.labelled(Style::Place, &finding.place(), &finding.told());
         }
+    }
+
+    /// What it comes to. Cases are judged only where the folder has no other faults.
+    fn code(&self) -> FailureCode {
+        if self.cases.failed > 0 { FailureCode::CaseFailed } else { FailureCode::FolderFaults }
     }
 
     /// How much is wrong.

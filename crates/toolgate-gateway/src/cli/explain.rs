@@ -7,8 +7,9 @@ use toolgate::refusal::{Code, Pages, problem_codes, problem_page};
 
 use super::failure::FailureCode;
 use super::tree::tree;
-use super::{Exit, Failure, Output};
+use super::{Exit, Failure, Output, admit};
 use crate::config::FAULTS;
+use crate::http::PROBLEMS;
 
 /// Explain a code that you were given.
 #[derive(Debug, Args)]
@@ -48,19 +49,22 @@ impl Explain {
     }
 }
 
+/// The codes with short pages that are of this program alone: of folders, of lines of cases, and of the door.
+const SHORT: [Pages; 3] = [FAULTS, admit::CODES, PROBLEMS];
+
 /// The page of any code that this program says.
-fn page(code: &str) -> Option<String> {
+pub(crate) fn page(code: &str) -> Option<String> {
     let refusal = || Code::parse(code).map(|code| code.page().to_owned());
     let failure = || FailureCode::ALL.iter().find(|known| known.as_str() == code).map(|known| known.page().to_owned());
-    let http = || crate::http::page(code);
-    refusal().or_else(|| problem_page(code)).or_else(|| FAULTS.page(code)).or_else(failure).or_else(http)
+    let short = || SHORT.iter().find_map(|pages| pages.page(code));
+    refusal().or_else(|| problem_page(code)).or_else(short).or_else(failure)
 }
 
-/// Every code that this program says: of refusals, of problems, of faults in a folder, and of commands.
+/// Every code that this program says: of refusals, of problems, of folders, lines and requests, and of commands.
 fn codes() -> impl Iterator<Item = &'static str> {
     let refusals = Code::ALL.iter().map(|code| code.as_str());
     let failures = FailureCode::ALL.iter().map(|code| code.as_str());
-    refusals.chain(problem_codes()).chain(Pages::codes(FAULTS)).chain(failures)
+    refusals.chain(problem_codes()).chain(SHORT.into_iter().flat_map(Pages::codes)).chain(failures)
 }
 
 /// The pages of all codes.

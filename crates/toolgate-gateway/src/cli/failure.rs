@@ -55,10 +55,36 @@ codes! {
     NoSuchFolder = "no_such_folder" => Usage,
     /// The gate folder has faults.
     FolderFaults = "folder_faults" => Usage,
+    /// The folder does not do what one of its cases says.
+    CaseFailed = "case_failed" => Usage,
+    /// Something is already where a new folder was to be.
+    FolderNotEmpty = "folder_not_empty" => Usage,
     /// Nothing has been called yet.
     NoStore = "no_store" => Usage,
     /// Somebody is named whom the folder does not list, or nobody is.
     UnknownUser = "unknown_user" => Usage,
+    /// There is no token of this id.
+    NoToken = "no_token" => Usage,
+    /// The people of the folder are listed, and have no tokens.
+    PeopleListed = "people_listed" => Usage,
+    /// Somebody else listens at the port.
+    PortInUse = "port_in_use" => Usage,
+    /// It cannot listen at the address.
+    CannotListen = "cannot_listen" => Usage,
+    /// Other machines would reach a door that asks nobody who they are.
+    NotLoopback = "not_loopback" => Usage,
+    /// Other machines would reach a door that answers for no name.
+    NoHosts = "no_hosts" => Usage,
+    /// The program of a server is not there, or cannot be read.
+    NoProgram = "no_program" => Usage,
+    /// There is no place for the state of a wrapped server.
+    NoStateFolder = "no_state_folder" => Usage,
+    /// The lock of a wrapped server cannot be read.
+    LockUnreadable = "lock_unreadable" => Usage,
+    /// A wrapped server is not what was pinned.
+    NotAsPinned = "not_as_pinned" => Usage,
+    /// A server does not start, or does not tell its tools.
+    ServerFailed = "server_failed" => Usage,
     /// There is no such code.
     UnknownCode = "unknown_code" => Usage,
     /// There is no such command or topic.
@@ -93,6 +119,12 @@ codes! {
     RecordFailed = "record_failed" => Fault,
     /// The answer could not be written.
     OutputFailed = "output_failed" => Fault,
+    /// The tokens cannot be read, so that they admit nobody.
+    TokensUnreadable = "tokens_unreadable" => Fault,
+    /// The system gives no random numbers.
+    NoRandom = "no_random" => Fault,
+    /// A running gate takes no calls, or is not there.
+    NotReady = "not_ready" => Fault,
     /// The gate itself failed.
     GateFault = "gate_fault" => Fault,
 }
@@ -134,7 +166,13 @@ impl Failure {
 
 impl From<Fault> for Failure {
     fn from(fault: Fault) -> Self {
-        let code = match &fault {
+        Self::from(&fault)
+    }
+}
+
+impl From<&Fault> for Failure {
+    fn from(fault: &Fault) -> Self {
+        let code = match fault {
             Fault::Store(StoreError::Broken(_)) => FailureCode::StoreFailed,
             Fault::Store(StoreError::Busy) => FailureCode::StoreBusy,
             Fault::Record(_) => FailureCode::RecordFailed,
@@ -146,7 +184,13 @@ impl From<Fault> for Failure {
 
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
-        let code = match &error {
+        Self::from(&error)
+    }
+}
+
+impl From<&StoreError> for Failure {
+    fn from(error: &StoreError) -> Self {
+        let code = match error {
             StoreError::Broken(_) => FailureCode::StoreFailed,
             StoreError::Busy => FailureCode::StoreBusy,
         };

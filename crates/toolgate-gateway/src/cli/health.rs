@@ -9,14 +9,19 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use toolgate::json::Limits;
 
+use super::color::Style;
+use super::failure::FailureCode;
 use super::{Exit, Failure, Output};
 
 /// Ask a running `toolgate serve` whether it takes calls.
 #[derive(Debug, Args)]
-#[command(after_help = "Example: toolgate health http://127.0.0.1:8787")]
+#[command(
+    after_help = "Example:\n  toolgate health http://127.0.0.1:8787",
+    after_long_help = "It asks for /readyz. A container takes this as its health check: it needs nothing but toolgate."
+)]
 pub(super) struct Health {
-    /// Where it listens, on this machine
-    #[arg(default_value = "http://127.0.0.1:8787", value_parser = Place::parse)]
+    /// Where it listens, on this machine; http://127.0.0.1:8787 if left out
+    #[arg(default_value = "http://127.0.0.1:8787", hide_default_value = true, value_parser = Place::parse)]
     url: Place,
     /// Print one line of JSON
     #[arg(long)]
@@ -45,10 +50,10 @@ impl Health {
         let ok = status == Some(200);
         match self.json {
             true => output.json(&json!({ "ok": ok, "status": status, "detail": said })),
-            false if ok => output.line(&format!("ok: {said}")),
-            false => output.note(&format!("error: {said}")),
+            false if ok => output.labelled(Style::Good, "ok", &said),
+            false => {}
         }
-        Ok(if ok { Exit::Ok } else { Exit::Fault })
+        if ok { Ok(Exit::Ok) } else { Err(Failure::new(FailureCode::NotReady, said)) }
     }
 }
 

@@ -8,6 +8,8 @@ use serde_json::json;
 use tokio::time::Instant;
 use toolgate::contract::Access;
 
+use super::failure::FailureCode;
+use super::patience::patiently;
 use super::{Exit, Failure, Output, journal};
 use crate::import::{Import, import};
 use crate::init::{FIRST_CALL, NewFolder, NotWritten, Server, WORDS, imported, left_out, review, story};
@@ -16,17 +18,18 @@ use crate::mcp::upstream::{Environment, Program, Upstream};
 /// Write a new gate folder: the story of a refund, or the tools of a server.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  toolgate init shop\n  \
-    toolgate init files --from mcp -- npx -y @modelcontextprotocol/server-filesystem /data")]
+                        toolgate init repo --from mcp -- uvx mcp-server-git --repository .")]
 pub(super) struct Init {
-    /// The folder to write; without it the working folder, which must be empty then
-    dir: Option<PathBuf>,
-    /// Take the tools of a server that is started for this
-    #[arg(long, value_name = "KIND", requires = "command")]
+    /// The folder to write, new or empty; the working folder if left out
+    #[arg(value_name = "DIR")]
+    new: Option<PathBuf>,
+    /// Take the tools of a server that is started for this: mcp
+    #[arg(long, value_name = "KIND", requires = "command", hide_possible_values = true)]
     from: Option<Source>,
-    /// What the folder calls the server; without it, what the server calls itself
+    /// What the folder calls the server; else what it calls itself
     #[arg(long, value_name = "NAME", requires = "from", value_parser = parse_name)]
     name: Option<String>,
-    /// Print every text that the server wrote, which a model would read
+    /// Print every text of the server that a model would read
     #[arg(long, requires = "from")]
     review: bool,
     /// Show what would be written
@@ -54,15 +57,16 @@ const NAMELESS: &str = "server";
 
 impl Init {
     pub(super) async fn run(self, output: &mut Output) -> Result<Exit, Failure> {
-        let dir = self.dir.as_deref().unwrap_or(Path::new("."));
+        let dir = self.new.as_deref().unwrap_or(Path::new("."));
         // Before a server is started for nothing.
         NewFolder::fits(dir)?;
         match self.from {
             None => self.write(dir, &story(), None, output),
             Some(Source::Mcp) => {
                 let directory = std::env::current_dir()
-                    .map_err(|error| Failure::usage(format!("there is no working folder: {error}")))?;
-                let (import, named) = self.ask(&directory).await?;
+                    .map_err(|error| Failure::new(FailureCode::NoSuchFolder, format!("the working folder: {error}")))?;
+                let (import, named) =
+                    patiently("the server is asked for its tools", self.ask(&directory), output).await?;
                 let name = self.name.clone().unwrap_or(named);
                 let server = Server { name: &name, command: &self.command, directory: &directory };
                 self.write(dir, &imported(server, &import), Some(&import), output)
@@ -82,7 +86,8 @@ impl Init {
         let name = upstream.server().map(|server| server.name).and_then(|name| parse_name(&name).ok());
         upstream.close().await;
         let listing = listed.map_err(|not| {
-            Failure::usage(format!("the tools of the server cannot be had: {}; nothing was written", not.why))
+            let message = format!("the tools of the server cannot be had: {}; nothing was written", not.why);
+            Failure::new(FailureCode::ServerFailed, message)
         })?;
         Ok((import(&listing.definitions, &[]), name.unwrap_or_else(|| NAMELESS.to_owned())))
     }
@@ -94,8 +99,9 @@ impl Init {
         import: Option<&Import>,
         output: &mut Output,
     ) -> Result<Exit, Failure> {
-        if !self.dry_run {
-            folder.write(dir)?;
+        match self.dry_run {
+            true => output.note("dry run: nothing is written"),
+            false => folder.write(dir)?,
         }
         if self.json {
             let files: Vec<&str> = folder.paths().collect();
@@ -108,9 +114,6 @@ impl Init {
             }
             output.json(&said);
             return Ok(Exit::Ok);
-        }
-        if self.dry_run {
-            output.line("dry run: nothing is written; it would be");
         }
         for line in folder.tree(&dir.to_string_lossy()) {
             output.line(&line);
@@ -153,9 +156,10 @@ impl From<NotWritten> for Failure {
     fn from(not: NotWritten) -> Self {
         match &not {
             NotWritten::NotEmpty(_) | NotWritten::NotAFolder(_) => {
-                Self::usage(not.to_string()).hint("name a folder that is not there yet: toolgate init NEW")
+                Self::new(FailureCode::FolderNotEmpty, not.to_string())
+                    .hint("name a folder that is not there yet: toolgate init NEW")
             }
-            NotWritten::Refused { .. } => Self::usage(not.to_string()),
+            NotWritten::Refused { .. } => Self::new(FailureCode::Unwritable, not.to_string()),
         }
     }
 }

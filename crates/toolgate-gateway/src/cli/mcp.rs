@@ -14,23 +14,24 @@ use toolgate::wire::Proposed;
 use toolgate::wire::mcp::definition;
 use toolgate::{Gate, Reply};
 
+use super::failure::FailureCode;
 use super::signals::stop_on_interrupt;
-use super::{Exit, Failure, Output, find_folder, tell_set_aside, told};
+use super::{Exit, Failure, Output, Said, find_folder, journal, tell_set_aside, told};
 use crate::config::{self, Ready};
 use crate::mcp::connection;
 use crate::mcp::server::{GateFor, Tools};
-use crate::mcp::stdio::{self, FrameWriter, Frames};
+use crate::mcp::stdio::{self, FrameWriter, Frames, TooLong};
 
 /// Serve a gate to one MCP client on stdin and stdout.
 #[derive(Debug, Args)]
-#[command(after_help = "Example: toolgate mcp examples/shop --as alice@acme --print-config")]
+#[command(after_help = "Example:\n  toolgate mcp shop --as alice@acme --print-config")]
 pub(super) struct Mcp {
     /// The gate folder
     dir: Option<PathBuf>,
     /// Who is asking: a user that the folder lists
     #[arg(long = "as", value_name = "USER@TENANT")]
     user: Option<String>,
-    /// Serve nothing while a tool has faults, instead of setting it aside
+    /// Serve nothing while a tool has faults
     #[arg(long)]
     strict: bool,
     /// Print the entry that a client's `mcpServers` takes, and serve nothing
@@ -48,9 +49,6 @@ struct AtFirstCall {
 impl Mcp {
     pub(super) async fn run(self, output: &mut Output) -> Result<Exit, Failure> {
         let dir = find_folder(self.dir.clone())?;
-        if !dir.is_dir() {
-            return Err(Failure::usage(format!("there is no folder {}", dir.display())));
-        }
         if self.print_config {
             output.pretty(&self.entry(&dir)?);
             return Ok(Exit::Ok);
@@ -72,13 +70,14 @@ impl Mcp {
         };
         upstreams.close().await;
         finished?;
-        served.map_err(|too_long| Failure::usage(format!("stdin: {too_long}; what had begun was finished")))?;
+        served.map_err(unreadable)?;
         Ok(Exit::Ok)
     }
 
     /// `{"mcpServers": {NAME: ...}}`, which starts this very program.
     fn entry(&self, dir: &std::path::Path) -> Result<Value, Failure> {
-        let unfound = |error: std::io::Error| Failure::usage(format!("{}: {error}", dir.display()));
+        let unfound =
+            |error: std::io::Error| Failure::new(FailureCode::NoSuchFolder, format!("{}: {error}", dir.display()));
         let dir = dir.canonicalize().map_err(unfound)?;
         let program = std::env::current_exe()
             .map_err(|error| Failure::fault(format!("where this program is cannot be found out: {error}")))?;
@@ -90,6 +89,11 @@ impl Mcp {
     }
 }
 
+/// The client sent what cannot be read on from.
+pub(super) fn unreadable(too_long: TooLong) -> Failure {
+    Failure::new(FailureCode::UnreadableInput, format!("stdin: {too_long}; what had begun was finished"))
+}
+
 impl AtFirstCall {
     async fn open(&self) -> Result<&GateFor, StoreError> {
         let opened = self.gate.get_or_try_init(|| async {
@@ -99,7 +103,7 @@ impl AtFirstCall {
             let gate: Gate = opened.unwrap_or_else(|lost| Err(StoreError::Broken(lost.to_string())))?;
             Ok(GateFor { gate, session: self.session.clone() })
         });
-        opened.await.inspect_err(|error: &StoreError| Output::new().note(&format!("error: {error}")))
+        opened.await.inspect_err(|error: &StoreError| journal()(Said::Failure(error.into())))
     }
 }
 
@@ -110,6 +114,6 @@ impl Tools for AtFirstCall {
 
     async fn call(&self, proposed: Proposed) -> Result<Reply, Fault> {
         let outcome = self.open().await?.call(proposed).await;
-        outcome.inspect_err(|fault| Output::new().note(&format!("error: {fault}")))
+        outcome.inspect_err(|fault| journal()(Said::Failure(fault.into())))
     }
 }

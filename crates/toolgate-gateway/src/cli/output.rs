@@ -1,6 +1,7 @@
 //! stdout is the answer, stderr everything else. A reader that goes away is no error.
 
 use std::io::{ErrorKind, IsTerminal, Write};
+use std::sync::OnceLock;
 
 use clap::builder::StyledStr;
 use serde::Serialize;
@@ -22,14 +23,20 @@ pub(crate) struct Output {
     failed: bool,
 }
 
+/// What the command line says of colour. It holds for all that this process writes.
+static ASKED: OnceLock<ColorChoice> = OnceLock::new();
+
 impl Output {
-    /// Coloured where a terminal shows it.
-    pub(crate) fn new() -> Self {
-        Self::colored(ColorChoice::Auto)
+    /// Coloured as the command line asks for, which is known from here on.
+    pub(super) fn asked(choice: ColorChoice) -> Self {
+        // A process has one command line.
+        let _ = ASKED.set(choice);
+        Self::new()
     }
 
-    /// Coloured as it was asked for.
-    pub(crate) fn colored(choice: ColorChoice) -> Self {
+    /// Coloured as the command line asked for.
+    pub(crate) fn new() -> Self {
+        let choice = ASKED.get().copied().unwrap_or_default();
         let (out, err) = (std::io::stdout().is_terminal(), std::io::stderr().is_terminal());
         Self { tty: err, colored: [choice.colors(out), choice.colors(err)], failed: false }
     }

@@ -32,6 +32,7 @@ macro_rules! published {
 published! {
     "contract" = "contract",
     "config" = "config",
+    "output admit" = "output/admit",
     "output approvals approve" = "output/approvals-approve",
     "output approvals deny" = "output/approvals-deny",
     "output approvals list" = "output/approvals-list",
@@ -43,9 +44,15 @@ published! {
     "output completions" = "output/completions",
     "output exec" = "output/exec",
     "output explain" = "output/explain",
+    "output health" = "output/health",
     "output help" = "output/help",
+    "output init" = "output/init",
     "output man" = "output/man",
     "output schema" = "output/schema",
+    "output serve" = "output/serve",
+    "output token list" = "output/token-list",
+    "output token new" = "output/token-new",
+    "output token revoke" = "output/token-revoke",
     "output tools" = "output/tools",
     "output why" = "output/why",
 }

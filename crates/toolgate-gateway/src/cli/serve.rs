@@ -10,35 +10,40 @@ use tokio_util::sync::CancellationToken;
 use toolgate::Reply;
 use toolgate::fault::Fault;
 
+use super::failure::FailureCode;
+use super::journal;
 use super::signals::Interrupts;
-use super::{Exit, Failure, Output, find_folder, load, tell_set_aside};
+use super::{Exit, Failure, Output, Said, Say, find_folder, load, tell_set_aside};
 use crate::config::{Loaded, Purpose};
 use crate::http::{Open, Server, Settings, Watch, holder};
 use crate::identity::Doorkeeper;
 
 /// Answer programs over HTTP.
 #[derive(Debug, Args)]
-#[command(after_help = "Example: toolgate serve examples/shop\n\n\
-    The first SIGINT or SIGTERM takes no more calls and lets those that run come to their end; the second stops.")]
+#[command(
+    after_help = "Examples:\n  toolgate serve shop --dev\n  toolgate serve shop --listen 127.0.0.1:9000",
+    after_long_help = "The first SIGINT or SIGTERM takes no more calls and lets those that run come to their end; the \
+                       second stops."
+)]
 pub(super) struct Serve {
     /// The gate folder
     dir: Option<PathBuf>,
-    /// Where to listen, instead of `listen` in toolgate.toml (127.0.0.1:8787 where that says nothing)
+    /// Where to listen; else as `listen` in toolgate.toml says, or 127.0.0.1:8787
     #[arg(long, value_name = "ADDRESS:PORT")]
     listen: Option<SocketAddr>,
     /// The port alone; 0 takes one that is free
     #[arg(long, conflicts_with = "listen")]
     port: Option<u16>,
-    /// Who is asking, where the folder lists its people: one of them
+    /// Who is asking, where the folder lists its users
     #[arg(long = "as", value_name = "USER@TENANT")]
     user: Option<String>,
-    /// For development: loopback only, the folder's own people, a line on stderr for each call
+    /// For development, on this machine alone: a line on stderr for each call
     #[arg(long)]
     dev: bool,
-    /// Serve nothing while a tool has faults, instead of setting it aside
+    /// Serve nothing while a tool has faults
     #[arg(long)]
     strict: bool,
-    /// Print where it listens as one line of JSON
+    /// Print where it listens as JSON
     #[arg(long)]
     json: bool,
 }
@@ -56,10 +61,11 @@ impl Serve {
         let doorkeeper = identity.doorkeeper(self.user.as_deref())?;
         self.allow(&doorkeeper, &settings)?;
         if self.dev {
-            output.note("warning: for development only: whoever reaches this port is the one user it was started as");
+            output.warning("for development only: whoever reaches this port is the one user it was started as");
         }
         let draining = CancellationToken::new();
-        let server = Server::listen(gate, doorkeeper, &settings, draining.clone(), OnStderr { calls: self.dev }).await;
+        let watch = OnStderr { calls: self.dev, say: journal::journal() };
+        let server = Server::listen(gate, doorkeeper, &settings, draining.clone(), watch).await;
         let server = server.map_err(|error| not_listening(&error, settings.listen))?;
         drain_then_stop(interrupts, draining);
         let url = format!("http://{}", server.address());
@@ -69,6 +75,7 @@ impl Serve {
         }
         let drained = server.run(|open| Output::new().note(&still_open(open))).await;
         upstreams.close().await;
+        journal::flush();
         drained?;
         output.note("drained: every call has its answer, and all of it is on record");
         Ok(Exit::Ok)
@@ -89,16 +96,16 @@ impl Serve {
         if !listen.ip().is_loopback() && (local || self.dev) {
             let why = if self.dev { "--dev" } else { "identity of kind \"local\"" };
             let message = format!("{listen} is reached from other machines, and {why} asks nobody who they are");
-            return Err(
-                Failure::usage(message).hint("listen on 127.0.0.1, or set `kind = \"tokens\"` under [identity]")
-            );
+            return Err(Failure::new(FailureCode::NotLoopback, message)
+                .hint("listen on 127.0.0.1, or set `kind = \"tokens\"` under [identity]"));
         }
         if self.dev && !local {
             return Err(Failure::usage("--dev is for the people that a folder lists (`kind = \"local\"`)")
                 .hint("leave --dev out"));
         }
         if !listen.ip().is_loopback() && settings.hosts.is_empty() {
-            return Err(Failure::usage(format!("nobody could be answered at {listen}: no host is named"))
+            let message = format!("nobody could be answered at {listen}: no host is named");
+            return Err(Failure::new(FailureCode::NoHosts, message)
                 .hint("hosts = [\"gate.example.com\"] under [http]: the names under which it is reached"));
         }
         Ok(())
@@ -123,43 +130,40 @@ fn still_open(Open { connections, calls }: Open) -> String {
 
 fn not_listening(error: &io::Error, listen: SocketAddr) -> Failure {
     if error.kind() != io::ErrorKind::AddrInUse {
-        return Failure::usage(format!("it cannot listen at {listen}: {error}"));
+        return Failure::new(FailureCode::CannotListen, format!("it cannot listen at {listen}: {error}"));
     }
     let holder = match holder(listen) {
         Some((id, name)) => format!("process {id} ({name}) listens there"),
         None => "another process listens there".to_owned(),
     };
-    Failure::usage(format!("the port of {listen} is in use: {holder}")).hint("--port 0 takes one that is free")
+    let message = format!("the port of {listen} is in use: {holder}");
+    Failure::new(FailureCode::PortInUse, message).hint("--port 0 takes one that is free")
 }
 
 /// What is said on stderr while it serves.
 struct OnStderr {
     /// A line for each call.
     calls: bool,
+    say: Say,
 }
 
 impl Watch for OnStderr {
     fn answered(&self, answer: &Result<Reply, Fault>) {
-        if self.calls {
-            Output::new().note(&line(answer));
+        if let (true, Ok(reply)) = (self.calls, answer) {
+            (self.say)(Said::Note(line(reply)));
         }
     }
 
     fn failed(&self, fault: &Fault) {
-        Output::new().note(&format!("error: {fault}"));
+        (self.say)(Said::Failure(fault.into()));
     }
 }
 
 /// A call in a line, without anything that was sent or answered.
-fn line(answer: &Result<Reply, Fault>) -> String {
-    match answer {
-        Ok(reply) => {
-            let code = reply.code().map_or("ok", |code| code.as_str());
-            let replayed = if reply.replayed() { " replayed" } else { "" };
-            // A name that a model made up may be of any length.
-            let tool: String = reply.tool().chars().take(64).collect();
-            format!("{tool:24} {code:18} effect {}{replayed} ref {}", reply.effect(), reply.reference())
-        }
-        Err(fault) => format!("error: {fault}"),
-    }
+fn line(reply: &Reply) -> String {
+    let code = reply.code().map_or("ok", |code| code.as_str());
+    let replayed = if reply.replayed() { " replayed" } else { "" };
+    // A name that a model made up may be of any length.
+    let tool: String = reply.tool().chars().take(64).collect();
+    format!("{tool:24} {code:18} effect {}{replayed} ref {}", reply.effect(), reply.reference())
 }

@@ -9,13 +9,17 @@ use serde_json::{Value, json};
 use toolgate::clock::Millis;
 use toolgate::fields::{nearest, parse_span};
 
-use super::{Exit, Failure, Output, told};
-use crate::config;
-use crate::identity::{self, Grant, Identity, ROLE, Scope, Tokens, is_role, parse_person};
+use super::failure::FailureCode;
+use super::folder::Folder;
+use super::{Exit, Failure, Output, find_folder, told};
+use crate::config::{self, LoadError};
+use crate::identity::{self, Grant, Identity, NotChanged, ROLE, Scope, Tokens, is_role, parse_person};
 
 /// Give out tokens, list them, take them back.
 #[derive(Debug, Args)]
-#[command(after_help = "Example: toolgate token new DIR --as alice@acme --role support --for 90d")]
+#[command(
+    after_help = "Examples:\n  toolgate token new shop --as alice@acme --role support --for 90d\n  toolgate token list shop"
+)]
 pub(super) struct Token {
     #[command(subcommand)]
     action: Action,
@@ -26,19 +30,24 @@ enum Action {
     /// Give out a token; it is shown this once
     New(New),
     /// List the tokens, without what their holders show
+    #[command(after_help = "Example:\n  toolgate token list shop")]
     List {
         /// The gate folder
-        dir: PathBuf,
+        dir: Option<PathBuf>,
         /// Print one line of JSON
         #[arg(long)]
         json: bool,
     },
     /// Take a token back; a running server goes by it at once
+    #[command(
+        override_usage = "toolgate token revoke [OPTIONS] [DIR] ID",
+        after_help = "Example:\n  toolgate token revoke shop 0f1e2d3c4b5a"
+    )]
     Revoke {
         /// The gate folder
-        dir: PathBuf,
+        dir: Option<String>,
         /// The id of the token
-        id: String,
+        id: Option<String>,
         /// Print one line of JSON
         #[arg(long)]
         json: bool,
@@ -46,9 +55,10 @@ enum Action {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "Example:\n  toolgate token new shop --as alice@acme --role support --for 90d")]
 struct New {
     /// The gate folder
-    dir: PathBuf,
+    dir: Option<PathBuf>,
     /// Who it is given to
     #[arg(long = "as", value_name = "USER@TENANT", value_parser = read_person)]
     person: Person,
@@ -76,14 +86,22 @@ impl Token {
     pub(super) fn run(self, output: &mut Output) -> Result<Exit, Failure> {
         match self.action {
             Action::New(new) => new.run(output),
-            Action::List { dir, json } => list(&dir, json, output),
-            Action::Revoke { dir, id, json } => revoke(&dir, &id, json, output),
+            Action::List { dir, json } => list(&find_folder(dir)?, json, output),
+            Action::Revoke { dir, id, json } => {
+                let (Folder { path: dir, .. }, [id, _]) = Folder::of_words([dir, id])?;
+                let id = id.ok_or_else(|| {
+                    Failure::usage("the id of a token is missing")
+                        .hint(format!("toolgate token list {}", dir.display()))
+                })?;
+                revoke(&dir, &id, json, output)
+            }
         }
     }
 }
 
 impl New {
     fn run(self, output: &mut Output) -> Result<Exit, Failure> {
+        let dir = find_folder(self.dir)?;
         let Person { user, tenant } = self.person;
         let grant = Grant {
             user,
@@ -92,7 +110,7 @@ impl New {
             scopes: BTreeSet::from_iter(self.scope),
             lasts: self.lasts,
         };
-        let (shown, token) = tokens(&self.dir, output)?.issue(grant).map_err(|error| told(error, &self.dir, output))?;
+        let (shown, token) = tokens(&dir, output)?.issue(grant).map_err(|not| unchanged(not, &dir, output))?;
         if self.json {
             let mut all = described(&token);
             if let Value::Object(members) = &mut all {
@@ -101,8 +119,8 @@ impl New {
             output.json(&all);
         } else {
             output.line(&shown);
-            output.note(&format!("this token is shown once; its id is {}", token.id));
-            output.next(&format!("toolgate token revoke {} {} takes it back", self.dir.display(), token.id));
+            output.note(&format!("this token is shown once; its id, by which it is taken back, is {}", token.id));
+            output.next(&format!("toolgate token revoke {} {}", dir.display(), token.id));
         }
         Ok(Exit::Ok)
     }
@@ -119,8 +137,8 @@ fn list(dir: &Path, json: bool, output: &mut Output) -> Result<Exit, Failure> {
 
 fn revoke(dir: &Path, id: &str, json: bool, output: &mut Output) -> Result<Exit, Failure> {
     let tokens = tokens(dir, output)?;
-    let Some(token) = tokens.revoke(id).map_err(|error| told(error, dir, output))? else {
-        return Err(Failure::usage("there is no token of this id; nothing was changed")
+    let Some(token) = tokens.revoke(id).map_err(|not| unchanged(not, dir, output))? else {
+        return Err(Failure::new(FailureCode::NoToken, "there is no token of this id; nothing was changed")
             .hint(format!("toolgate token list {}", dir.display())));
     };
     let now = token.revoked_at.unwrap_or(token.created_at);
@@ -133,14 +151,26 @@ fn revoke(dir: &Path, id: &str, json: bool, output: &mut Output) -> Result<Exit,
 
 /// The tokens of a folder whose people are known by tokens.
 fn tokens(dir: &Path, output: &mut Output) -> Result<Tokens, Failure> {
-    if !dir.is_dir() {
-        return Err(Failure::usage(format!("there is no folder {}", dir.display())));
-    }
     match config::identity(dir).map_err(|error| told(error, dir, output))? {
         Identity::Tokens(tokens) => Ok(tokens),
         Identity::Local(_) => {
-            Err(Failure::usage("the people of this folder are listed in toolgate.toml, and have no tokens")
+            let message = "the people of this folder are listed in toolgate.toml, and have no tokens";
+            Err(Failure::new(FailureCode::PeopleListed, message)
                 .hint("set `kind = \"tokens\"` under [identity], in place of the list of users"))
+        }
+    }
+}
+
+/// Why nothing was changed.
+fn unchanged(not: NotChanged, dir: &Path, output: &mut Output) -> Failure {
+    match not {
+        NotChanged::Faults(findings) => told(LoadError::Findings(findings), dir, output),
+        NotChanged::Unwritable { file, why } => {
+            let message = format!("{} cannot be written, so nothing was changed: {why}", file.display());
+            Failure::new(FailureCode::Unwritable, message)
+        }
+        NotChanged::NoRandom => {
+            Failure::new(FailureCode::NoRandom, "the system gives no random numbers, so nothing was changed")
         }
     }
 }

@@ -7,7 +7,9 @@ use std::sync::Arc;
 use clap::Args;
 use serde_json::{Value, json};
 
+use super::failure::FailureCode;
 use super::journal::{self, journal};
+use super::mcp::unreadable;
 use super::signals::stop_on_interrupt;
 use super::{Exit, Failure, Output};
 use crate::mcp::connection;
@@ -17,11 +19,12 @@ use crate::wrap::{Options, State, Wrapped, Writes};
 
 /// Put one MCP server behind a gate: its tools pinned, its reads permitted, its writes as you say.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:
-  toolgate wrap --ask -- npx -y @modelcontextprotocol/server-filesystem ~/notes
-  toolgate wrap --allow git_add,git_commit --print-config -- uvx mcp-server-git
-
-Without a flag only tools that say they read are offered. The model's tool `toolgate_status` tells what is off and why.")]
+#[command(
+    after_help = "Examples:\n  toolgate wrap --ask -- uvx mcp-server-git --repository .\n  \
+                  toolgate wrap --allow write_file --print-config -- ./server",
+    after_long_help = "Without a flag only tools that say they read are offered. The model's tool `toolgate_status` \
+                       tells what is off and why."
+)]
 pub(super) struct Wrap {
     /// Permit these tools that write
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', group = "writes")]
@@ -29,19 +32,19 @@ pub(super) struct Wrap {
     /// Permit all tools that write
     #[arg(long, group = "writes")]
     allow_writes: bool,
-    /// Offer all tools that write; each call of one waits until you say yes to it
+    /// Offer all that write; each such call waits until you say yes
     #[arg(long, group = "writes")]
     ask: bool,
     /// Accept the tools and files of the server as they are now
     #[arg(long)]
     repin: bool,
-    /// Keep the state in this folder instead of the one of the command
+    /// Keep the state here; each command has a folder of its own
     #[arg(long, value_name = "DIR")]
     state: Option<PathBuf>,
-    /// Print the policy that these flags make, and serve nothing
+    /// Print the policy of these flags, and serve nothing
     #[arg(long)]
     print_policy: bool,
-    /// Print the entry that a client's `mcpServers` takes, and serve nothing
+    /// Print the entry for a client's `mcpServers`
     #[arg(long)]
     print_config: bool,
     /// The server: a program and its arguments
@@ -64,7 +67,7 @@ impl Wrap {
         let stop = stop_on_interrupt();
         let program = Program { command: self.command, directory: None, environment: Environment::Inherited };
         let options = Options { writes, repin: self.repin };
-        let wrapped = Wrapped::new(program, state, options, journal()).map_err(Failure::usage)?;
+        let wrapped = Wrapped::new(program, state, options, journal())?;
         let unserved = |error| Failure::fault(format!("stdin and stdout cannot be served: {error}"));
         let stdin = stdio::stdin().map_err(unserved)?;
         let writer = FrameWriter::stdout().map_err(unserved)?;
@@ -73,16 +76,17 @@ impl Wrap {
         let closed = wrapped.close().await;
         journal::flush();
         closed?;
-        served.map_err(|too_long| Failure::usage(format!("stdin: {too_long}; what had begun was finished")))?;
+        served.map_err(unreadable)?;
         Ok(Exit::Ok)
     }
 
     fn dir(&self) -> Result<PathBuf, Failure> {
         let dir = self.state.clone().or_else(|| State::default_dir(&self.command)).ok_or_else(|| {
-            Failure::usage("there is no place for the state: neither XDG_STATE_HOME nor HOME is set")
-                .hint("name one with --state DIR")
+            let message = "there is no place for the state: neither XDG_STATE_HOME nor HOME is set";
+            Failure::new(FailureCode::NoStateFolder, message).hint("name one with --state DIR")
         })?;
-        std::path::absolute(&dir).map_err(|error| Failure::usage(format!("{}: {error}", dir.display())))
+        let unplaced = |error| Failure::new(FailureCode::NoStateFolder, format!("{}: {error}", dir.display()));
+        std::path::absolute(&dir).map_err(unplaced)
     }
 
     fn writes(&self) -> Result<Writes, Failure> {

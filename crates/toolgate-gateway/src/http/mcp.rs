@@ -54,6 +54,7 @@ impl Tools for Seen {
     async fn call(&self, proposed: Proposed) -> Result<Reply, Fault> {
         let answer = self.gate.call(proposed).await;
         self.door.saw(&answer);
-        answer
+        // The client learns of it by JSON-RPC.
+        answer.inspect_err(|fault| drop(self.door.unavailable(fault)))
     }
 }

@@ -13,6 +13,7 @@ mod watched;
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -85,6 +86,22 @@ pub struct Grant {
     pub scopes: BTreeSet<Scope>,
     /// How long it lasts; until it is revoked where not given.
     pub lasts: Option<Duration>,
+}
+
+/// Why the tokens are as they were.
+#[derive(Debug)]
+pub(crate) enum NotChanged {
+    /// The file has faults.
+    Faults(Vec<Finding>),
+    /// The file cannot be written.
+    Unwritable {
+        /// As the folder names it.
+        file: PathBuf,
+        /// What the system says.
+        why: ErrorKind,
+    },
+    /// The system gives no random numbers.
+    NoRandom,
 }
 
 /// Who vouches for the holders of tokens.
@@ -175,16 +192,10 @@ impl Tokens {
     }
 
     /// Gives a token out: what its holder shows, and what is kept of it.
-    pub(crate) fn issue(&self, grant: Grant) -> Result<(String, Token), LoadError> {
+    pub(crate) fn issue(&self, grant: Grant) -> Result<(String, Token), NotChanged> {
         self.change(|list, now| {
             let (id, shown) = loop {
-                let (id, shown) = mint().map_err(|error| {
-                    vec![Finding::of_file(
-                        &self.name,
-                        "no_random",
-                        format!("the system gives no random numbers: {error}"),
-                    )]
-                })?;
+                let (id, shown) = mint().map_err(|_| NotChanged::NoRandom)?;
                 if list.find(&id).is_none() {
                     break (id, shown);
                 }
@@ -206,7 +217,7 @@ impl Tokens {
     }
 
     /// Takes a token back; `None` where there is none of this id. One that was taken back before stays as it is.
-    pub(crate) fn revoke(&self, id: &str) -> Result<Option<Token>, LoadError> {
+    pub(crate) fn revoke(&self, id: &str) -> Result<Option<Token>, NotChanged> {
         self.change(|list, now| {
             Ok(list.find_mut(id).map(|token| {
                 token.revoked_at.get_or_insert(now);
@@ -228,15 +239,12 @@ impl Tokens {
 
     /// Changes the file, one after the other with all that change it. INVARIANT (nothing lost): what is written is what
     /// was read under the same lock, and the change.
-    fn change<T>(&self, change: impl FnOnce(&mut List, Millis) -> Result<T, Vec<Finding>>) -> Result<T, LoadError> {
-        let unwritable = |error: std::io::Error| {
-            let message = format!("the file cannot be written, so nothing was changed: {}", error.kind());
-            LoadError::Findings(vec![Finding::of_file(&self.name, "unwritable", message)])
-        };
+    fn change<T>(&self, change: impl FnOnce(&mut List, Millis) -> Result<T, NotChanged>) -> Result<T, NotChanged> {
+        let unwritable = |error: io::Error| NotChanged::Unwritable { file: self.name.clone(), why: error.kind() };
         let _lock = file::lock(&self.path).map_err(unwritable)?;
-        let mut list = List::load(&self.name, &self.path).map_err(LoadError::Findings)?;
+        let mut list = List::load(&self.name, &self.path).map_err(NotChanged::Faults)?;
         let before = list.clone();
-        let changed = change(&mut list, self.clock.now()).map_err(LoadError::Findings)?;
+        let changed = change(&mut list, self.clock.now())?;
         if list != before {
             file::replace(&self.path, &list.text()).map_err(unwritable)?;
         }

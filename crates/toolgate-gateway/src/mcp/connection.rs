@@ -225,6 +225,7 @@ fn named(params: &[u8], limits: &Limits) -> Option<Id> {
 mod tests {
     use serde_json::json;
     use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines};
+    use tokio::net::unix::pipe::Receiver;
     use tokio::sync::{Notify, watch};
     use toolgate::Reply;
     use toolgate::fault::Fault;
@@ -254,7 +255,7 @@ mod tests {
 
     struct Client {
         say: DuplexStream,
-        hear: Lines<BufReader<DuplexStream>>,
+        hear: Lines<BufReader<Receiver>>,
         change: watch::Sender<()>,
         go_on: Arc<Notify>,
         served: tokio::task::JoinHandle<Result<(), TooLong>>,
@@ -262,11 +263,11 @@ mod tests {
 
     impl Client {
         fn new() -> Self {
-            let ((say, stdin), (stdout, hear)) = (tokio::io::duplex(1 << 16), tokio::io::duplex(1 << 16));
+            let ((say, stdin), (hear, stdout)) = (tokio::io::duplex(1 << 16), std::io::pipe().unwrap());
+            let (hear, writer) = (Receiver::from_owned_fd(hear.into()).unwrap(), FrameWriter::to(|| stdout).unwrap());
             let ((change, changes), go_on) = (watch::channel(()), Arc::new(Notify::new()));
             let tools = Arc::new(Fake { changes, go_on: Arc::clone(&go_on) });
             let served = tokio::spawn(async move {
-                let writer = FrameWriter::new(stdout);
                 serve(tools, Frames::new(stdin, 1000), &writer, &CancellationToken::new()).await
             });
             Self { say, hear: BufReader::new(hear).lines(), change, go_on, served }

@@ -4,7 +4,7 @@ use std::io::{self, Read, Write};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::io::{AsyncRead, AsyncReadExt, ReadBuf};
 use tokio::sync::{mpsc, oneshot};
 
 /// The longest line that is read: four megabytes of content, and what stands around it.
@@ -32,7 +32,7 @@ pub(crate) struct Frames<R> {
 /// A line that is longer than it may be. What follows it cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a line of more than {most_bytes} bytes")]
-pub struct TooLong {
+pub(crate) struct TooLong {
     most_bytes: usize,
 }
 
@@ -109,19 +109,16 @@ impl<R: AsyncRead + Unpin> Frames<R> {
 }
 
 impl FrameWriter {
-    /// Writes in a task of its own. INVARIANT (one at a time): whatever takes the orders alone writes, so no message
-    /// stands within another.
-    pub(crate) fn new(writer: impl AsyncWrite + Send + Unpin + 'static) -> Self {
-        let (orders, waiting) = mpsc::channel(WAITING);
-        tokio::spawn(write(writer, waiting));
-        Self { orders }
+    /// Writes to the stdout of this process. Nobody else can.
+    pub(crate) fn stdout() -> io::Result<Self> {
+        Self::to(|| io::stdout().lock())
     }
 
-    /// Writes to the stdout of this process, in a thread that ends with it at the latest.
-    pub(crate) fn stdout() -> io::Result<Self> {
+    /// Writes in a thread of its own, which ends with the process at the latest: a reader who is slow holds up nobody
+    /// else. INVARIANT (one at a time): the thread alone writes, so no message stands within another.
+    pub(super) fn to<W: Write>(open: impl FnOnce() -> W + Send + 'static) -> io::Result<Self> {
         let (orders, waiting) = mpsc::channel(WAITING);
-        let thread = std::thread::Builder::new().name("stdout".into());
-        thread.spawn(move || write_blocking(io::stdout().lock(), waiting))?;
+        std::thread::Builder::new().name("writer".into()).spawn(move || write(open(), waiting))?;
         Ok(Self { orders })
     }
 
@@ -173,18 +170,7 @@ impl Batch {
 }
 
 /// Writes until nobody can hand anything in, or nobody reads.
-async fn write(mut writer: impl AsyncWrite + Unpin, mut waiting: mpsc::Receiver<Order>) -> io::Result<()> {
-    while let Some(first) = waiting.recv().await {
-        let batch = Batch::of(first, &mut waiting);
-        writer.write_all(&batch.lines).await?;
-        writer.flush().await?;
-        batch.tell();
-    }
-    writer.shutdown().await
-}
-
-/// As [`write`], in a thread that may block.
-fn write_blocking(mut writer: impl Write, mut waiting: mpsc::Receiver<Order>) -> io::Result<()> {
+fn write(mut writer: impl Write, mut waiting: mpsc::Receiver<Order>) -> io::Result<()> {
     while let Some(first) = waiting.blocking_recv() {
         let batch = Batch::of(first, &mut waiting);
         writer.write_all(&batch.lines)?;
@@ -237,7 +223,16 @@ impl AsyncRead for Chunks {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::panic, reason = "a test may panic")]
 mod tests {
+    use tokio::io::AsyncWriteExt;
+    use tokio::net::unix::pipe::Receiver;
+
     use super::*;
+
+    /// A pipe: what is written to it, and who reads that.
+    fn pipe() -> (FrameWriter, Receiver) {
+        let (reader, writer) = io::pipe().unwrap();
+        (FrameWriter::to(|| writer).unwrap(), Receiver::from_owned_fd(reader.into()).unwrap())
+    }
 
     async fn lines(text: &[u8], most_bytes: usize) -> Vec<Result<String, TooLong>> {
         let mut frames = Frames::new(text, most_bytes);
@@ -293,8 +288,7 @@ mod tests {
 
     #[tokio::test]
     async fn messages_are_written_whole_and_on_one_line_however_many_write() {
-        let (here, there) = tokio::io::duplex(7);
-        let writer = FrameWriter::new(here);
+        let (writer, there) = pipe();
         let tasks: Vec<_> = (0..20)
             .map(|n| {
                 let writer = writer.clone();
@@ -318,8 +312,7 @@ mod tests {
 
     #[tokio::test]
     async fn who_writes_learns_that_it_was_written_or_that_nobody_reads() {
-        let (here, there) = tokio::io::duplex(100);
-        let writer = FrameWriter::new(here);
+        let (writer, there) = pipe();
         writer.send("{}".into()).await.unwrap();
         assert_eq!(writer.flushed().await, Ok(()));
         drop(there);

@@ -33,6 +33,7 @@ pub(crate) use counts::Counts;
 pub(crate) use handshake::ServerInfo;
 pub(crate) use listing::Listing;
 
+use crate::cli::Say;
 use connection::Connection;
 
 /// A program to run, and how.
@@ -53,9 +54,6 @@ pub(crate) enum Environment {
     /// What any program needs, and these variables.
     Listed(BTreeMap<String, String>),
 }
-
-/// Where lines for a person go. It never blocks.
-pub(crate) type Say = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// One MCP server. Cloning gives another handle of it.
 #[derive(Clone)]

@@ -16,6 +16,7 @@ use crate::door::toolgate;
 pub(crate) struct Serving {
     child: Child,
     address: SocketAddr,
+    announced: String,
     stderr: Option<JoinHandle<String>>,
 }
 
@@ -59,10 +60,16 @@ impl Serving {
         });
         let mut line = String::new();
         BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
-        let Some(address) = line.trim_end().strip_prefix("listening on http://") else {
+        let url = line.split_once("http://").map(|(_, url)| url.trim_end_matches(['"', '}', '\n']));
+        let Some(address) = url else {
             panic!("it does not listen: {line:?} {}", stderr.join().unwrap());
         };
-        Self { address: address.parse().unwrap(), child, stderr: Some(stderr) }
+        Self { address: address.parse().unwrap(), announced: line, child, stderr: Some(stderr) }
+    }
+
+    /// What it said of where it listens.
+    pub(crate) fn announced(&self) -> &str {
+        &self.announced
     }
 
     pub(crate) fn address(&self) -> SocketAddr {

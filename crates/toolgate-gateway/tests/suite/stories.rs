@@ -19,6 +19,7 @@ mod shapes;
 mod shell;
 mod store;
 mod tokens;
+mod told;
 
 use std::path::Path;
 use std::time::{Duration, Instant};

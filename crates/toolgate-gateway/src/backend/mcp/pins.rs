@@ -8,8 +8,9 @@ use tokio::sync::Mutex;
 use tokio::time::Instant;
 use toolgate::fields::{Fields, Problems};
 
+use crate::cli::{Said, Say};
 use crate::import::import;
-use crate::mcp::upstream::{NotReady, Over, Say, Upstream};
+use crate::mcp::upstream::{NotReady, Over, Upstream};
 
 /// The hexadecimal digest of each tool's definition, by the tool's name.
 pub(crate) type Pinned = BTreeMap<String, String>;
@@ -105,7 +106,8 @@ impl Pins {
             self.pinned.iter().partition(|(tool, digest)| today.get(*tool) == Some(*digest));
         for (tool, _) in off {
             let why = if today.contains_key(tool) { "defines it otherwise than" } else { "no longer lists it as" };
-            (self.say)(&format!("warning: {}: {tool} is off: the server {why} toolgate.lock pins", self.server));
+            let told = format!("{}: {tool} is off: the server {why} toolgate.lock pins", self.server);
+            (self.say)(Said::Warning(told));
         }
         let held = held.into_iter().map(|(tool, _)| tool.clone()).collect();
         Ok(Compared { generation: listing.generation, held })

@@ -58,11 +58,10 @@ fn grant(user: &str, roles: &[&str]) -> Grant {
     }
 }
 
-fn findings(error: LoadError) -> Vec<String> {
-    match error {
-        LoadError::Findings(findings) => findings.iter().map(ToString::to_string).collect(),
-        LoadError::NoStore => panic!("there is no store"),
-        LoadError::Store(error) => panic!("{error}"),
+fn findings(not: NotChanged) -> Vec<String> {
+    match not {
+        NotChanged::Faults(findings) => findings.iter().map(ToString::to_string).collect(),
+        NotChanged::Unwritable { .. } | NotChanged::NoRandom => panic!("{not:?}"),
     }
 }
 
@@ -261,13 +260,13 @@ fn the_faults_of_the_file_are_told_with_their_place() {
     );
     let told: Vec<String> = house.tokens().faults().iter().map(ToString::to_string).collect();
     for start in [
-        "state/tokens.toml:2:1: token.0.id: expected 12 hexadecimal digits",
-        "state/tokens.toml:3:1: token.0.user: ",
-        "state/tokens.toml:5:1: token.0.roles: ",
-        "state/tokens.toml:6:1: token.0.scopes: there is no such scope\n  hint: did you mean calls?",
-        "state/tokens.toml:7:1: token.0.sha256: ",
-        "state/tokens.toml:8:1: token.0.created_at: ",
-        "state/tokens.toml:9:1: token.0.owner: unknown key",
+        "state/tokens.toml:2:1: pattern: token.0.id: expected 12 hexadecimal digits",
+        "state/tokens.toml:3:1: pattern: token.0.user: ",
+        "state/tokens.toml:5:1: pattern: token.0.roles: ",
+        "state/tokens.toml:6:1: enum: token.0.scopes: there is no such scope\n  hint: did you mean calls?",
+        "state/tokens.toml:7:1: format: token.0.sha256: ",
+        "state/tokens.toml:8:1: format: token.0.created_at: ",
+        "state/tokens.toml:9:1: unknown_key: token.0.owner: unknown key",
     ] {
         assert!(told.iter().any(|finding| finding.starts_with(start)), "{start}\nin {told:#?}");
     }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::list::{List, read_text, unreadable};
-use crate::cli::Output;
+use crate::cli::{Failure, FailureCode, Said, journal};
 use crate::config::Finding;
 
 /// A file of tokens that is read again whenever it is another one.
@@ -25,7 +25,7 @@ struct Seen {
     /// INVARIANT (fails closed): without a list nobody is admitted.
     list: Option<Arc<List>>,
     /// Why there is none.
-    trouble: Option<String>,
+    trouble: Option<Finding>,
 }
 
 /// Which file it is, and which of its states.
@@ -54,10 +54,10 @@ impl Watched {
         let now = self.read(seen.as_ref().is_some_and(|seen| seen.stamp != Stamp::None));
         let told = seen.as_ref().and_then(|seen| seen.trouble.as_ref());
         if now.trouble.as_ref() != told {
-            match &now.trouble {
-                Some(trouble) => Output::new().note(&format!("error: nobody is admitted by token: {trouble}")),
-                None => Output::new().note("the tokens can be read again"),
-            }
+            journal()(match &now.trouble {
+                Some(trouble) => Said::Failure(nobody_admitted(trouble)),
+                None => Said::Note("the tokens can be read again".into()),
+            });
         }
         seen.insert(now).list.clone()
     }
@@ -78,11 +78,10 @@ impl Watched {
             ),
             Err(error) => (Stamp::Unknown, None, Err(vec![unreadable(&self.name, &error)])),
         };
-        let trouble = list.as_ref().err().map(|findings| match findings.first() {
-            Some(first) => first.to_string(),
-            None => self.name.display().to_string(),
-        });
-        Seen { stamp, _file: file, list: list.ok().map(Arc::new), trouble }
+        match list {
+            Ok(list) => Seen { stamp, _file: file, list: Some(Arc::new(list)), trouble: None },
+            Err(findings) => Seen { stamp, _file: file, list: None, trouble: findings.into_iter().next() },
+        }
     }
 
     fn stamp(&self) -> Stamp {
@@ -91,6 +90,17 @@ impl Watched {
             Err(error) if error.kind() == ErrorKind::NotFound => Stamp::None,
             Err(_) => Stamp::Unknown,
         }
+    }
+}
+
+/// What a person is told of a list that cannot be read.
+fn nobody_admitted(trouble: &Finding) -> Failure {
+    let Finding { code, message, hint, .. } = trouble;
+    let told = format!("nobody is admitted by token: {}: {code}: {message}", trouble.place());
+    let failure = Failure::new(FailureCode::TokensUnreadable, told);
+    match hint {
+        Some(hint) => failure.hint(hint),
+        None => failure,
     }
 }
 

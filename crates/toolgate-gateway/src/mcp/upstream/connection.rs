@@ -16,7 +16,8 @@ use toolgate::json::Limits;
 use super::handshake::{self, Era, ServerInfo};
 use super::lines::{Line, Lines};
 use super::process::{Pipes, Process};
-use super::{Counts, NotReady, Program, Say, ToolCall};
+use super::{Counts, NotReady, Program, ToolCall};
+use crate::cli::{Said, Say};
 use crate::mcp::message::{self, Id, METHOD_NOT_FOUND, Message};
 use crate::mcp::shown::one_line;
 
@@ -373,7 +374,8 @@ impl Wire {
             match line {
                 Ok(Some(Line::Whole(line))) => self.take(&line),
                 Ok(Some(Line::Cut(_))) => {
-                    return (self.say)("upstream: it is ended: a line on its stdout is over 16 MB");
+                    let why = "upstream: it is ended: a line on its stdout is over 16 MB";
+                    return (self.say)(Said::Warning(why.into()));
                 }
                 Ok(None) | Err(_) => return,
             }
@@ -405,7 +407,8 @@ impl Wire {
                 let known = broken.id.is_some_and(|id| self.waiting.deliver(&id, Arrived::Broken));
                 if !known && self.counts.noise() {
                     let shown = one_line(&String::from_utf8_lossy(line), SHOWN_LINE);
-                    (self.say)(&format!("upstream: skipped a line on its stdout that is no message: {shown}"));
+                    let told = format!("upstream: skipped a line on its stdout that is no message: {shown}");
+                    (self.say)(Said::Warning(told));
                 }
             }
         }
@@ -463,9 +466,10 @@ async fn drain(stderr: ChildStderr, say: Say, counts: Arc<Counts>) {
         }
         told += 1;
         let (Line::Whole(line) | Line::Cut(line)) = line;
-        say(&format!("upstream: {}", one_line(&String::from_utf8_lossy(&line), MOST_STDERR_LINE)));
+        let line = one_line(&String::from_utf8_lossy(&line), MOST_STDERR_LINE);
+        say(Said::Note(format!("upstream: {line}")));
         if told == STDERR_A_MINUTE {
-            say("upstream: (more of its stderr is not shown for up to a minute)");
+            say(Said::Note("upstream: (more of its stderr is not shown for up to a minute)".into()));
         }
     }
 }

@@ -33,7 +33,7 @@ impl Bench {
         let said: Arc<Mutex<Vec<String>>> = Arc::default();
         let log = Arc::clone(&said);
         let program = Program { command, directory: None, environment: Environment::Inherited };
-        let say: Say = Arc::new(move |line| log.lock().unwrap().push(line.to_owned()));
+        let say: Say = Arc::new(move |said| log.lock().unwrap().push(said.text().to_owned()));
         Self { upstream: Upstream::new(program, say), said }
     }
 

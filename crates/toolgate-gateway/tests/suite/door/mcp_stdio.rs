@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Child, Stdio};
@@ -202,16 +201,15 @@ impl Client {
 
     /// A client of a server in this process.
     fn here(gate: &InProcess, user: Option<&str>, era: Era) -> Self {
-        let (ours, theirs) = UnixStream::pair().unwrap();
-        theirs.set_nonblocking(true).unwrap();
-        let (gate_, session) = (gate.gate().clone(), gate.session(user));
+        let (said, heard) = UnixStream::pair().unwrap();
+        let (answers, output) = UnixStream::pair().unwrap();
+        heard.set_nonblocking(true).unwrap();
+        let (served, session) = (gate.gate().clone(), gate.session(user));
         gate.runtime().spawn(async move {
-            let (input, output) = tokio::net::UnixStream::from_std(theirs).unwrap().into_split();
-            toolgate_gateway::mcp::serve(gate_, session, input, output, &CancellationToken::new()).await
+            let input = tokio::net::UnixStream::from_std(heard).unwrap();
+            toolgate_gateway::mcp::serve(served, session, input, output, &CancellationToken::new()).await
         });
-        let stdin = ours.try_clone().unwrap();
-        let said = Said { stream: stdin };
-        Self { child: None, stdin: Some(Box::new(said)), lines: lines_of(ours), era, last_id: 0 }.agreed()
+        Self { child: None, stdin: Some(Box::new(said)), lines: lines_of(answers), era, last_id: 0 }.agreed()
     }
 
     /// The same, once it has agreed on a revision if that is how this client speaks.
@@ -326,27 +324,6 @@ impl Drop for Client {
             let _ = child.kill();
             let _ = child.wait();
         }
-    }
-}
-
-/// What is said over a stream. To hang up is to end it in this direction alone.
-struct Said {
-    stream: UnixStream,
-}
-
-impl Write for Said {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.stream.write(bytes)
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        self.stream.flush()
-    }
-}
-
-impl Drop for Said {
-    fn drop(&mut self) {
-        let _ = self.stream.shutdown(Shutdown::Write);
     }
 }
 

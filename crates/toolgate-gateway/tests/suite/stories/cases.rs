@@ -94,20 +94,25 @@ fn a_case_that_does_not_hold_is_told_with_its_place_and_no_values() {
     assert_eq!(
         told,
         [
-            format!("{}\"first\": expected run, came rule_failed by the rule refund.exceeds_balance", place(1)),
-            format!("{}\"second\": expected forbidden, came approval_required", place(2)),
             format!(
-                "{}\"fourth\": expected invalid_arguments (required at /reason), came invalid_arguments ({problems})",
+                "{}case_failed: \"first\": expected run, came rule_failed by the rule refund.exceeds_balance",
+                place(1)
+            ),
+            format!("{}case_failed: \"second\": expected forbidden, came approval_required", place(2)),
+            format!(
+                "{}case_failed: \"fourth\": expected invalid_arguments (required at /reason), came invalid_arguments ({problems})",
                 place(4)
             ),
             format!(
-                "{}\"fifth\": expected rule_failed with the expected part in its message, came rule_failed by the rule refund.exceeds_balance",
+                "{}case_failed: \"fifth\": expected rule_failed with the expected part in its message, came rule_failed by the rule refund.exceeds_balance",
                 place(5)
             ),
         ],
         "the third holds: others may be told beside what it names"
     );
-    assert_eq!(run.stderr, format!("error: 4 of 20 cases in {} failed\n", folder.path().display()));
+    let dir = folder.path().display();
+    let ending = format!("error[case_failed]: 4 of 20 cases in {dir} failed\nhint: toolgate explain case_failed\n");
+    assert_eq!(run.stderr, ending);
     let report = Run::of(&mut toolgate(&["check", folder.path().to_str().unwrap(), "--json"]), "").json();
     assert_eq!(report["cases"], json!({ "judged": 20, "failed": 4 }));
     assert_eq!(report["findings"][0]["file"], "cases/wrong.jsonl");
@@ -134,7 +139,7 @@ fn nobody_and_nothing_that_is_not_there_passes_for_a_refusal() {
     let run = check(&folder);
     assert_eq!(run.exit, Some(2), "{run:?}");
     for told in [
-        "cases/absent.jsonl:1:18: the folder lists no such user; it takes USER@TENANT",
+        "cases/absent.jsonl:1:18: unknown_user: the folder lists no such user; it takes USER@TENANT",
         "hint: did you mean alice@acme?",
         "\"c\": expected forbidden, came unknown_tool",
         "hint: did you mean get_order?",
@@ -143,7 +148,10 @@ fn nobody_and_nothing_that_is_not_there_passes_for_a_refusal() {
     ] {
         assert!(run.stdout.contains(told), "`{told}` in\n{}", run.stdout);
     }
-    assert!(run.stderr.starts_with("error: 3 of 19 cases"), "a tool that is not there is unknown: {run:?}");
+    assert!(
+        run.stderr.starts_with("error[case_failed]: 3 of 19 cases"),
+        "a tool that is not there is unknown: {run:?}"
+    );
 }
 
 #[test]
@@ -165,10 +173,10 @@ fn lines_that_are_no_cases_are_told_beside_the_other_faults_and_nothing_is_judge
         .collect();
     assert_eq!(
         places,
-        ["cases/broken.jsonl:1:38", "cases/broken.jsonl:3:15", "cases/notes.txt:1:1", "tools/get_order.toml:9:63"],
+        ["cases/broken.jsonl:1:38", "cases/broken.jsonl:3:15", "cases/notes.txt:1:1", "tools/get_order.toml:10:63"],
         "{}",
         run.stdout
     );
     assert!(run.stdout.contains("hint: did you mean expect?"), "{}", run.stdout);
-    assert!(run.stderr.starts_with("error: 4 faults in "), "{run:?}");
+    assert!(run.stderr.starts_with("error[folder_faults]: 4 faults in "), "{run:?}");
 }

@@ -97,7 +97,7 @@ fn a_folder_that_is_not_empty_is_left_as_it_is() {
     for words in [&["init"][..], &["init", "."], &["init", "notes.txt"], &["init", "--dry-run"]] {
         let run = desk.run(words);
         assert_eq!((run.exit, run.stdout.as_str()), (Some(2), ""), "{words:?}: {run:?}");
-        assert!(run.stderr.starts_with("error: ") && run.stderr.contains("\nhint: "), "{run:?}");
+        assert!(run.stderr.starts_with("error[folder_not_empty]: ") && run.stderr.contains("\nhint: "), "{run:?}");
         assert_eq!(files(desk.path()), ["notes.txt"]);
     }
 }
@@ -107,7 +107,7 @@ fn without_a_name_the_empty_working_folder_is_taken() {
     let desk = Desk::new();
     let shown = desk.run(&["init", "--dry-run"]);
     assert_eq!(shown.exit, Some(0), "{shown:?}");
-    assert!(shown.stdout.starts_with("dry run: nothing is written"), "{shown:?}");
+    assert_eq!(shown.stderr, "dry run: nothing is written\n");
     assert_eq!(files(desk.path()), [""; 0]);
 
     let json = |run: Run| -> Vec<String> {

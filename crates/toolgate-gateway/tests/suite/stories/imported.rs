@@ -134,7 +134,7 @@ fn every_text_of_the_server_is_shown_for_review_and_what_is_left_out_is_named() 
     let desk = Desk::new(&json!([tool("find", "Finds it.\nThen says so.", true), hidden]));
     let shown = desk.init(&["--dry-run", "--review"]);
     assert_eq!(shown.exit, Some(0), "{shown:?}");
-    assert!(shown.stdout.starts_with("dry run: nothing is written"), "{shown:?}");
+    assert_eq!(shown.stderr, "dry run: nothing is written\n");
     for told in
         ["description: Finds it.\\nThen says so.", "input/properties/q/description: What to find", "hide  left out: "]
     {

@@ -5,7 +5,7 @@ use std::process::Command;
 use serde_json::json;
 use toolgate_gateway::cli::Exit;
 
-use super::{killed, refund};
+use super::{killed, refund, tokens};
 use crate::door::{self, Run, toolgate};
 use crate::folder::Folder;
 
@@ -115,7 +115,13 @@ fn a_person_at_a_terminal_is_told_the_next_step_once_and_a_script_never() {
     let refused = door::call(folder.path(), "alice@acme", "get_order", &json!({ "order_id": "ord_0000" })).json();
     let reference = refused["error"]["ref"].as_str().unwrap();
     let message = format!("< '{dir}/message.json'");
-    let commands: [(&[&str], &str); 10] = [
+    let guarded = tokens::shop();
+    let guarded = guarded.path().to_str().unwrap();
+    let desk = tempfile::tempdir().unwrap();
+    let new = desk.path().join("new").to_str().unwrap().to_owned();
+    let commands: [(&[&str], &str); 12] = [
+        (&["init", &new], ""),
+        (&["token", "new", guarded, "--as", "mia@acme"], ""),
         (&["check", dir], ""),
         (&["tools", dir], ""),
         (&["call", dir, "get_order", r#"{"order_id":"ord_4821"}"#], ""),
@@ -186,7 +192,9 @@ fn a_dry_run_says_so_first_and_leaves_nothing() {
     let pending = door::call(folder.path(), "alice@acme", "create_refund", &refund("ord_1001", 8000)).json();
     let id = pending["error"]["approval"]["id"].as_str().unwrap();
     let refund = refund("ord_4821", 100).to_string();
-    let commands: [&[&str]; 5] = [
+    let new = folder.join("new");
+    let commands: [&[&str]; 6] = [
+        &["init", new.to_str().unwrap(), "--dry-run"],
         &["approvals", dir, "approve", id, "--as", "mia@acme", "--dry-run"],
         &["approvals", dir, "deny", id, "--as", "mia@acme", "--dry-run"],
         &["call", dir, "create_refund", &refund, "--dry-run"],
@@ -199,7 +207,7 @@ fn a_dry_run_says_so_first_and_leaves_nothing() {
         assert!(run.stderr.starts_with("dry run: "), "{run:?}");
     }
     assert_eq!(folder.number("select count(*) from refunds"), 0);
-    assert!(!out.exists());
+    assert!(!out.exists() && !new.exists());
     let show = Run::of(&mut toolgate(&["approvals", dir, "show", id, "--json"]), "");
     assert_eq!(show.json()["state"], "pending");
     let mine = Run::of(&mut toolgate(&["approvals", dir, "approve", id, "--as", "alice@acme", "--dry-run"]), "");

@@ -348,7 +348,7 @@ fn a_store_that_cannot_be_opened_is_an_error_of_the_call_and_said_on_stderr() {
     assert_eq!(client.call("get_order", &order("ord_4821"))["result"]["isError"], json!(false));
     let run = client.close();
     assert_eq!(run.exit, Some(0));
-    assert!(run.stderr.contains("error:") && run.stderr.contains("state"), "{}", run.stderr);
+    assert!(run.stderr.contains("error[store_failed]: ") && run.stderr.contains("state"), "{}", run.stderr);
 }
 
 #[test]

@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::refund;
+use super::{refund, tokens};
 use crate::door::{self, Run, toolgate};
 use crate::folder::Folder;
+use crate::serve::Serving;
 
 /// The schema that the command publishes.
 fn published(name: &str) -> Value {
@@ -41,6 +42,19 @@ fn assert_published(command: &str, run: &Run) {
     }
 }
 
+/// A case for each form that an answer of admission has.
+fn admitted() -> String {
+    let contract = json!({ "name": "t", "effect": "read", "input": { "properties": { "n": { "type": "integer" } } } });
+    let cases = [
+        json!({ "id": 1, "contract": contract, "input": { "n": 1 } }),
+        json!({ "id": "two", "contract": contract, "input": { "n": "1" } }),
+        json!({ "id": [3], "contract": { "name": "t", "efect": "read" }, "input": {} }),
+        json!({ "contract": contract, "dialect": "openai-chat", "input": "no message" }),
+        json!({ "id": 5 }),
+    ];
+    cases.iter().map(|case| format!("{case}\n")).collect()
+}
+
 #[test]
 fn every_answer_is_as_its_schema_says() {
     let folder = Folder::shop();
@@ -58,7 +72,33 @@ fn every_answer_is_as_its_schema_says() {
     let faulty = Folder::shop();
     faulty.edit("tools/get_order.toml", "effect = \"read\"", "effect = \"raed\"");
     let faulty = faulty.path().to_str().unwrap();
-    let answers: [(&str, &[&str], i32); 32] = [
+    let desk = tempfile::tempdir().unwrap();
+    let [new, files] = ["new", "files"].map(|name| desk.path().join(name).to_str().unwrap().to_owned());
+    let server = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/upstreams/described.py");
+    let described = desk.path().join("tools.json").to_str().unwrap().to_owned();
+    let tools = json!([{ "name": "find", "inputSchema": { "type": "object" } }, { "name": "a b", "inputSchema": {} }]);
+    std::fs::write(&described, tools.to_string()).unwrap();
+    let import =
+        ["init", &files, "--from", "mcp", "--review", "--dry-run", "--json", "--", "python3", server, &described];
+    let guarded = tokens::shop();
+    let guarded = guarded.path().to_str().unwrap();
+    let given = Run::of(&mut toolgate(&["token", "new", guarded, "--as", "mia@acme", "--json"]), "").json();
+    let token = given["id"].as_str().unwrap();
+    let serving = Serving::start(folder.path(), &["--json"]);
+    let url = format!("http://{}", serving.address());
+    let failing = Folder::shop();
+    failing.write("cases/wrong.jsonl", "{\"case\": \"c\", \"tool\": \"get_order\", \"expect\": \"run\"}\n");
+    let failing = failing.path().to_str().unwrap();
+    let answers: [(&str, &[&str], i32); 41] = [
+        ("init", &["init", &new, "--dry-run"], 0),
+        ("init", &["init", &new], 0),
+        ("init", &import, 0),
+        ("health", &["health", &url], 0),
+        ("health", &["health", "http://127.0.0.1:1"], 1),
+        ("token new", &["token", "new", guarded, "--as", "alice@acme", "--role", "support", "--for", "90d"], 0),
+        ("token revoke", &["token", "revoke", guarded, token], 0),
+        ("token list", &["token", "list", guarded], 0),
+        ("check", &["check", failing], 2),
         ("call", &["call", dir, "get_order", order], 0),
         ("call", &["call", dir, "get_order", order, "--trace"], 0),
         ("call", &["call", dir, "create_refund", &again], 0),
@@ -94,12 +134,20 @@ fn every_answer_is_as_its_schema_says() {
     ];
     let mut shown = BTreeSet::new();
     for (command, words, exit) in answers {
-        let words: Vec<&str> = words.iter().copied().chain(["--json"]).collect();
+        let json = Some("--json").filter(|json| !words.contains(json));
+        let words: Vec<&str> = words.iter().copied().chain(json).collect();
         let run = Run::of(&mut toolgate(&words), &message);
         assert_eq!(run.exit, Some(exit), "{words:?}: {run:?}");
         assert_published(command, &run);
         shown.insert(command.to_owned());
     }
+    let listening = Run { stdout: serving.announced().to_owned(), stderr: String::new(), exit: Some(0) };
+    assert_published("serve", &listening);
+    let lines = admitted();
+    let admitted = Run::of(&mut toolgate(&["admit", "--json"]), &lines);
+    assert_eq!(admitted.stdout.lines().count(), lines.lines().count(), "{admitted:?}");
+    assert_published("admit", &admitted);
+    shown.extend(["serve", "admit"].map(str::to_owned));
     let unshown: Vec<String> = leaves().into_iter().filter(|leaf| !shown.contains(leaf)).collect();
     assert!(unshown.is_empty(), "no answer is shown of {unshown:?}");
 }

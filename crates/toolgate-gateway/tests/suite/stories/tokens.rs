@@ -9,7 +9,7 @@ use crate::door::{Run, toolgate};
 use crate::folder::Folder;
 
 /// The shop, whose people have tokens.
-fn shop() -> Folder {
+pub(super) fn shop() -> Folder {
     let folder = Folder::shop();
     let settings = std::fs::read_to_string(folder.join("toolgate.toml")).unwrap();
     let (head, _) = settings.split_once("[identity]").unwrap();
