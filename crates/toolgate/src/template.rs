@@ -273,7 +273,7 @@ fn plain(value: &Value) -> String {
 }
 
 /// At most 200 characters, with what cannot be seen made visible.
-fn visible(text: &str) -> String {
+pub(crate) fn visible(text: &str) -> String {
     const BOUND: usize = 200;
     let Value::String(inert) = crate::schema::inert(Value::from(text)) else { return String::new() };
     let mut shown: String = inert.chars().take(BOUND).map(|c| if c.is_control() { ' ' } else { c }).collect();

@@ -322,6 +322,24 @@ async fn a_secret_stood_in_the_preview_that_is_shown_and_kept() {
 }
 
 #[tokio::test]
+async fn somebody_was_asked_to_approve_a_name_without_its_arguments() {
+    let other = Told::runs(|_| Answer::done("1"));
+    let contract = json!({
+        "description": "Charges a card.", "effect": "write", "approval": {"when": "true", "role": "boss"},
+        "input": {"properties": {"cents": {"type": "integer"}, "card": {"type": "string", "x-secret": true}}},
+    });
+    let gate = Gate::builder()
+        .tool(Tool::new("charge", keys(contract), other as Arc<dyn Backend>))
+        .policy(PERMIT_ALL)
+        .store(Store::memory())
+        .build()
+        .unwrap();
+    call(&gate, &person("alice"), "charge", json!({"cents": 5, "card": "4242"})).await;
+    let waiting = gate.approvals(&person("alice")).await.unwrap();
+    assert_eq!(waiting[0].preview, r#"charge {"card":"[secret]","cents":5}"#);
+}
+
+#[tokio::test]
 async fn a_dry_run_told_the_model_what_only_people_read() {
     let (payments, finder) = (Told::runs(|_| Answer::done("{}")), Told::looks(|| Found::Absent));
     let preview = json!({"preview": "Pay {cents} to {account}"});

@@ -94,13 +94,17 @@ impl Door {
     ///
     /// INVARIANT (first of all): each route under `/v1` begins with this, before it reads a body or looks anything up.
     pub(super) fn admit(&self, headers: &HeaderMap, scope: Scope) -> Result<Session, Problem> {
-        let Caller { session, scopes } = self.doorkeeper.admit(token(headers)?).map_err(|unknown| {
-            let problem = Problem::new(Kind::Unauthenticated, unknown.to_string());
-            match self.doorkeeper {
-                Doorkeeper::Local(_) => problem.hint("this door knows no tokens; send no Authorization"),
-                Doorkeeper::Tokens(_) => problem.hint("`toolgate token new` makes a token"),
-            }
-        })?;
+        let Caller { session, scopes } =
+            self.doorkeeper.admit(token(headers)?).map_err(|unknown| match self.doorkeeper {
+                Doorkeeper::Local(_) => {
+                    let detail =
+                        "a token was shown, and this door knows none: all who pass it are one and the same user";
+                    Problem::new(Kind::Unauthenticated, detail).hint("send no Authorization")
+                }
+                Doorkeeper::Tokens(_) => {
+                    Problem::new(Kind::Unauthenticated, unknown.to_string()).hint("`toolgate token new` makes a token")
+                }
+            })?;
         if !scopes.contains(&scope) {
             let detail = format!("this needs the scope `{}`, which the caller does not have", scope.as_str());
             return Err(Problem::new(Kind::MissingScope, detail));

@@ -43,7 +43,9 @@ permit (principal, action in Action::\"read\", resource);
             }
             Self::All => text.push_str(WRITES),
             Self::Asked => {
-                let message = quoted(&format!("A write waits for a person. To say yes: {confirm}"));
+                let message = quoted(&format!(
+                    "A write waits until the person who uses this server says yes to exactly this call: `{confirm}`."
+                ));
                 text.push_str(WRITES);
                 let _ = write!(
                     text,
@@ -98,6 +100,6 @@ mod tests {
     #[test]
     fn a_path_stays_a_path_inside_the_message() {
         let policy = Writes::Asked.policy("toolgate approvals '/a \"b\"\\{c}' approve ID", None);
-        assert!(policy.contains(r#"approvals '/a \"b\"\\{{c}}' approve ID")"#), "{policy}");
+        assert!(policy.contains(r#"approvals '/a \"b\"\\{{c}}' approve ID`.")"#), "{policy}");
     }
 }

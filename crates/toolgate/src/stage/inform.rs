@@ -16,12 +16,13 @@ use super::admit::Admitted;
 use crate::approval::Approval;
 use crate::clock::Clock;
 use crate::facts::{Asker, Facts, Gathered};
+use crate::json::canonical;
 use crate::lanes::{Lanes, Place};
 use crate::ledger::{Entry, GrantKey, Question, Recall, Stamp, State, Store, StoreError};
 use crate::policy::Policies;
 use crate::recovery::{Reconciled, Recovery};
 use crate::refusal::{Code, Effect, Fix, Refusal, Retry};
-use crate::template::Scope;
+use crate::template::{Scope, visible};
 use crate::trace::Learned;
 
 pub(crate) use identity::Identity;
@@ -311,7 +312,14 @@ impl Informed {
             reference: Some(self.admitted.reference().as_str()),
             ..Scope::new(self.admitted.arguments(), self.admitted.session())
         };
-        contract.preview.as_ref().map_or_else(|| contract.name.clone(), |preview| preview.preview(scope))
+        match &contract.preview {
+            Some(preview) => preview.preview(scope),
+            // Nobody says yes to a name alone.
+            None => {
+                let arguments = contract.input.masked(&Value::Object(self.admitted.arguments().as_ref().clone()));
+                format!("{} {}", contract.name, visible(&canonical(&arguments)))
+            }
+        }
     }
 
     pub(crate) fn approval(&self) -> Option<&Approval> {
