@@ -15,4 +15,5 @@ mod import;
 mod init;
 pub mod mcp;
 mod shown;
+mod state;
 mod wrap;

@@ -14,6 +14,7 @@ use crate::backend::{Place, Upstreams};
 use crate::http;
 use crate::identity::Identity;
 use crate::mcp::upstream::{Environment, Program, Upstream};
+use crate::state::make_folder;
 
 /// The settings of a folder.
 #[derive(Debug)]
@@ -130,7 +131,7 @@ impl StoreAt {
         if query.is_none()
             && let Some(parent) = dir.join(path).parent()
         {
-            std::fs::create_dir_all(parent).map_err(|error| {
+            make_folder(parent).map_err(|error| {
                 StoreError::Broken(format!("the folder {} cannot be made: {error}", parent.display()))
             })?;
         }

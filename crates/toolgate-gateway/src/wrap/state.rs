@@ -2,10 +2,11 @@
 //! `audit` read it like any other.
 
 use std::io::Write as _;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+use crate::state::make_folder;
 use serde_json::json;
 use toolgate::json::{Digest, canonical};
 use toolgate::ledger::{Store, StoreError};
@@ -61,7 +62,7 @@ impl State {
     /// Makes the folder where it is not there yet. The error is for a person.
     pub(crate) fn make(&self) -> Result<(), String> {
         let trouble = |error| format!("the state folder {} cannot be made: {error}", self.dir.display());
-        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(self.dir.join("policies")).map_err(trouble)?;
+        make_folder(&self.dir.join("policies")).map_err(trouble)?;
         let settings = self.dir.join("toolgate.toml");
         match std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(settings) {
             Ok(mut file) => file.write_all(SETTINGS.as_bytes()).map_err(trouble),

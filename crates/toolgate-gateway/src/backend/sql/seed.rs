@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use rusqlite::{Connection, OpenFlags};
 
 use super::trouble::{in_our_words, words};
+use crate::state::make_folder;
 
 /// A database in the making; what is left of it goes when it is dropped.
 struct Draft(PathBuf);
@@ -19,7 +20,7 @@ struct Draft(PathBuf);
 pub(super) fn create(path: &Path, seed: &Path) -> Result<(), String> {
     let sql = read(seed)?;
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    fs::create_dir_all(folder).map_err(|error| format!("cannot make its folder: {}", error.kind()))?;
+    make_folder(folder).map_err(|error| format!("cannot make its folder: {}", error.kind()))?;
     let draft = Draft::beside(path)?;
     draft.fill(&sql).map_err(|error| format!("the seed is wrong: {}", in_our_words(&error)))?;
     let published = File::open(&draft.0).and_then(|file| file.sync_all()).and_then(|()| {

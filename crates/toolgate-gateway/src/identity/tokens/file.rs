@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
 use std::path::{Path, PathBuf};
 
+use crate::state::make_folder;
 use toolgate::json::Digest;
 
 /// A new file beside another one; what is left of it goes when it is dropped.
@@ -13,7 +14,7 @@ struct Draft(PathBuf);
 /// Keeps all others from changing the file at `path`, until it is dropped. It makes the folder where there is none.
 pub(super) fn lock(path: &Path) -> io::Result<File> {
     let folder = folder_of(path);
-    fs::create_dir_all(folder)?;
+    make_folder(folder)?;
     let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(beside(path, ".lock"))?;
     give(&file, folder);
     file.lock()?;
