@@ -68,7 +68,37 @@ impl Lab {
     }
 
     fn starts(&self) -> usize {
-        fs::read_to_string(self.path("starts")).unwrap_or_default().lines().count()
+        self.noted("starts")
+    }
+
+    /// How often the server was asked for its list, which no second page has.
+    fn lists(&self) -> usize {
+        self.noted("lists")
+    }
+
+    fn noted(&self, name: &str) -> usize {
+        fs::read_to_string(self.path(name)).unwrap_or_default().lines().count()
+    }
+
+    /// A wrap whose server has just told of a change, and does not say of which.
+    async fn wrap_changed_and_deaf(&self) -> Arc<Wrapped> {
+        let wrapped = self.wrap(Writes::All);
+        names(&wrapped).await;
+        self.serve(json!([[tool("look", json!({"title": "Look"})), tool("put", json!({}))]]));
+        self.touch("changed");
+        self.touch("deaf");
+        call(&wrapped, "look", json!({})).await;
+        wrapped
+    }
+
+    async fn listed(&self, times: usize) {
+        for _ in 0..2000 {
+            if self.lists() >= times {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        panic!("it was not asked for its list");
     }
 }
 
@@ -202,6 +232,55 @@ async fn a_definition_that_changes_while_it_runs_is_off_from_then_on() {
 }
 
 #[tokio::test]
+async fn a_server_that_tells_of_a_change_and_then_does_not_list_gets_no_call() {
+    let lab = Lab::new(plain());
+    let wrapped = lab.wrap_changed_and_deaf().await;
+    let waiting = tokio::spawn({
+        let wrapped = Arc::clone(&wrapped);
+        async move { call(&wrapped, "look", json!({"text": "first"})).await.code() }
+    });
+    lab.listed(2).await;
+    let second =
+        tokio::time::timeout(Duration::from_millis(500), call(&wrapped, "look", json!({"text": "second"}))).await;
+    assert!(second.is_err(), "it waits as the first does");
+    assert_eq!(lab.calls(), ["look"]);
+    fs::remove_file(lab.path("deaf")).unwrap();
+    assert_eq!(waiting.await.unwrap(), Some(Code::UnknownTool));
+    assert_eq!(call(&wrapped, "look", json!({})).await.code(), Some(Code::UnknownTool));
+    assert_eq!((lab.calls(), lab.lists()), (vec!["look".to_owned()], 2));
+}
+
+#[tokio::test]
+async fn a_caller_that_goes_away_does_not_end_the_comparison_that_it_began() {
+    let lab = Lab::new(plain());
+    let wrapped = lab.wrap_changed_and_deaf().await;
+    tokio::select! {
+        _ = call(&wrapped, "look", json!({"text": "first"})) => panic!("nothing was compared"),
+        () = lab.listed(2) => {}
+    }
+    let second =
+        tokio::time::timeout(Duration::from_millis(500), call(&wrapped, "look", json!({"text": "second"}))).await;
+    assert!(second.is_err(), "it waits for the comparison");
+    fs::remove_file(lab.path("deaf")).unwrap();
+    assert_eq!(call(&wrapped, "look", json!({})).await.code(), Some(Code::UnknownTool));
+    assert_eq!((lab.calls(), lab.lists()), (vec!["look".to_owned()], 2));
+}
+
+#[tokio::test]
+async fn a_call_that_a_comparison_keeps_back_is_recorded_and_had_no_effect() {
+    let lab = Lab::new(plain());
+    let wrapped = lab.wrap(Writes::All);
+    names(&wrapped).await;
+    let desk = wrapped.desk().unwrap();
+    desk.suspend();
+    let put = Proposed::Call(Call::new("c", "put", "{}"));
+    let gate = desk.gate().await.unwrap();
+    let reply = gate.turn(vec![put], &wrapped.session).await.pop().unwrap().unwrap();
+    assert_eq!((reply.code(), reply.effect()), (Some(Code::Unavailable), Effect::None));
+    assert_eq!(lab.calls(), [""; 0]);
+}
+
+#[tokio::test]
 async fn a_change_that_nobody_tells_of_is_found_before_a_call_that_comes_late() {
     let lab = Lab::new(plain());
     let wrapped = lab.wrap(Writes::All);
@@ -209,7 +288,7 @@ async fn a_change_that_nobody_tells_of_is_found_before_a_call_that_comes_late() 
     lab.serve(json!([[tool("look", json!({"title": "Look"})), tool("put", json!({}))]]));
     assert!(call(&wrapped, "look", json!({})).await.is_ok(), "it was compared a moment ago");
     // Ten minutes later.
-    wrapped.desk().unwrap().clear(wrapped.upstream.generation().unwrap(), Instant::now());
+    wrapped.desk().unwrap().clear(wrapped.upstream.mark().unwrap(), Instant::now());
     assert_eq!(call(&wrapped, "look", json!({})).await.code(), Some(Code::UnknownTool));
     assert_eq!(lab.calls(), ["look", "look"]);
 }
