@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test may panic")]
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 use toolgate::contract::Contract;
@@ -13,6 +14,7 @@ use toolgate::schema::Problem;
 use super::located::Located;
 use super::settings::Settings;
 use crate::backend::{self, Databases, Means, Place, Upstreams};
+use crate::mcp::upstream::{Environment, Program, Upstream};
 
 /// A kind of file: its schema, and what the loader finds wrong with the keys of one.
 struct Kind {
@@ -68,8 +70,45 @@ rows = "many"
 max_rows = 5
 "#;
 
-/// Settings that say everything that they can say.
-const SETTINGS: &str = r#"
+/// The contract of a tool of an MCP server, which says what the other one cannot.
+const IMPORTED: &str = r#"
+description = "Keep a file."
+effect = "write"
+imported = true
+input = { properties = { path = { type = "string" } }, required = ["path"] }
+once = { scope = "run", repeat = "after_other", retain = "2m" }
+lane = { scope = "run" }
+
+[backend]
+kind = "mcp"
+upstream = "files"
+tool = "keep_file"
+meta = { tenant = "{session.tenant}" }
+"#;
+
+/// Settings of a gate for many people.
+const SERVED: &str = r#"
+store = "sqlite:state/toolgate.db"
+listen = "[::1]:9000"
+approvals = { pending_for = "1h", granted_for = "1h", operator = true }
+upstreams.files = { command = ["files", "--all"], cwd = "data", env = { MODE = "strict" } }
+
+[http]
+hosts = ["gate.example.com:8443"]
+origins = ["https://app.example.com"]
+max_body = "1MB"
+connections = 10
+calls = 4
+head_within = "1s"
+body_within = "2s"
+
+[identity]
+kind = "tokens"
+file = "state/tokens.toml"
+"#;
+
+/// Settings of a gate for the people that it lists.
+const LISTED: &str = r#"
 store = "sqlite:state/toolgate.db"
 databases.shop = { path = "state/shop.db", seed = "shop.sql" }
 approvals = { pending_for = "1h", granted_for = "1h" }
@@ -92,7 +131,10 @@ impl Kind {
             let shop = Place { path: "shop.db".into(), seed: None };
             let databases = ["shop", "refunds"].map(|name| (name.to_owned(), shop.clone()));
             let databases = Databases::new("".as_ref(), databases);
-            let means = Means { databases, upstreams: Upstreams::default() };
+            let program =
+                Program { command: vec!["files".into()], directory: None, environment: Environment::Inherited };
+            let files = ("files".to_owned(), (Upstream::new(program, Arc::new(|_| {})), None));
+            let means = Means { databases, upstreams: Upstreams::new([files].into()) };
             let backend = backend::make("create_refund", keys.as_object().unwrap(), &means);
             let contract = Contract::parse("create_refund", keys);
             backend.err().into_iter().chain(contract.err()).flatten().collect()
@@ -112,18 +154,26 @@ impl Kind {
         assert!(!(self.problems)(keys).is_empty(), "the loader takes {why}");
     }
 
-    /// What the schema says of the value at a place.
-    fn at(&self, place: &str) -> &Value {
-        place.split('/').skip(1).fold(self.resolved(&self.schema), |node, name| {
+    /// What the schema says of the value at a place of a file.
+    fn at(&self, file: &Value, place: &str) -> &Value {
+        let mut at = String::new();
+        place.split('/').skip(1).fold(&self.schema, |node, name| {
             let named = &node["properties"][name];
             let any = &node["additionalProperties"];
             let next = [named, any, &node["items"]].into_iter().find(|next| next.is_object());
-            self.resolved(next.unwrap_or_else(|| panic!("the schema says nothing of {place}")))
+            at.push_str(&format!("/{name}"));
+            let next = next.unwrap_or_else(|| panic!("the schema says nothing of {place}"));
+            self.resolved(next, file.pointer(&at).unwrap())
         })
     }
 
-    fn resolved<'s>(&'s self, node: &'s Value) -> &'s Value {
-        let node = node["oneOf"].get(0).unwrap_or(node);
+    /// What a part of the schema comes to for a value: of tables of several kinds, the one whose kind it says.
+    fn resolved<'s>(&'s self, node: &'s Value, value: &Value) -> &'s Value {
+        if let Some(choices) = node["oneOf"].as_array() {
+            let mut choices = choices.iter().map(|choice| self.resolved(choice, value));
+            let of_its_kind = choices.find(|choice| choice["properties"]["kind"]["const"] == value["kind"]);
+            return of_its_kind.unwrap_or_else(|| panic!("the schema knows no such kind: {value}"));
+        }
         match node["$ref"].as_str() {
             Some(reference) => self.schema.pointer(reference.strip_prefix('#').unwrap()).unwrap(),
             None => node,
@@ -135,18 +185,18 @@ fn keys_of(toml: &str) -> Value {
     Value::Object(Located::parse(toml).unwrap().table)
 }
 
-/// The contracts of the examples and the one that says everything.
+/// The contracts of the examples and those that say everything.
 fn contracts() -> Vec<Value> {
     let examples = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples");
     let folders = std::fs::read_dir(examples).unwrap().map(|example| example.unwrap().path().join("tools"));
     let files = folders.flat_map(|tools| std::fs::read_dir(tools).unwrap().map(|file| file.unwrap().path()));
     let texts = files.map(|file| std::fs::read_to_string(file).unwrap());
-    texts.chain([CONTRACT.to_owned()]).map(|text| keys_of(&text)).collect()
+    texts.chain([CONTRACT, IMPORTED].map(str::to_owned)).map(|text| keys_of(&text)).collect()
 }
 
 fn settings() -> Vec<Value> {
     let shop = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/shop/toolgate.toml");
-    vec![keys_of(&std::fs::read_to_string(shop).unwrap()), keys_of(SETTINGS)]
+    vec![keys_of(&std::fs::read_to_string(shop).unwrap()), keys_of(LISTED), keys_of(SERVED)]
 }
 
 /// The places of a file, without those inside of the schemas of a tool.
@@ -186,7 +236,7 @@ fn both_refuse_an_unknown_key_in_every_table_and_know_the_same_ones() {
         }
         let with = changed(file, place, |table| table[UNKNOWN] = json!(1));
         kind.assert_both_refuse(&with, &format!("an unknown key in `{place}`"));
-        let Some(properties) = kind.at(place)["properties"].as_object() else { return };
+        let Some(properties) = kind.at(file, place)["properties"].as_object() else { return };
         let unknown = format!("{place}/{UNKNOWN}");
         let problems = (kind.problems)(&with);
         let hint = problems.iter().find(|problem| problem.at == unknown).and_then(|problem| problem.hint.clone());
@@ -216,7 +266,7 @@ fn both_refuse_a_value_of_another_type_at_every_place() {
 #[test]
 fn both_refuse_a_text_that_is_none_of_the_choices_or_not_of_the_form() {
     everywhere(|kind, file, place| {
-        let said = kind.at(place);
+        let said = kind.at(file, place);
         let bound = ["enum", "const", "pattern"].iter().any(|keyword| said.get(keyword).is_some());
         if bound && file.pointer(place).unwrap().is_string() {
             let wrong = changed(file, place, |value| *value = json!("no, never!"));
@@ -233,7 +283,9 @@ fn both_miss_the_same_keys() {
             return;
         }
         let without = changed(file, parent, |table| drop(table.as_object_mut().unwrap().remove(name)));
-        let missed = (kind.problems)(&without).iter().any(|problem| problem.code == "required" && problem.at == place);
+        // Where one of two keys must be there, the loader misses the first.
+        let missing = |problem: &Problem| problem.code == "required" && problem.at.starts_with(&format!("{parent}/"));
+        let missed = (kind.problems)(&without).iter().any(missing);
         assert_eq!(!kind.holds.is_valid(&without), missed, "whether `{place}` must be there");
     });
 }
