@@ -2,7 +2,8 @@
 
 Each call is noted in FOLDER/calls and answered with its arguments. FOLDER/die makes the next call the last one of this
 process, FOLDER/changed makes it tell that its list has changed. While there is FOLDER/deaf no list is answered; each that
-is asked for is noted in FOLDER/lists. Tests run it: listed.py FOLDER.
+is asked for is noted in FOLDER/lists. FOLDER/name is what it calls itself. Tests run it:
+listed.py FOLDER.
 """
 
 import json
@@ -45,6 +46,10 @@ def taken(name):
 
 
 note("starts", "started")
+name = "listed"
+if os.path.exists(os.path.join(folder, "name")):
+    with open(os.path.join(folder, "name")) as file:
+        name = file.read()
 
 for line in sys.stdin:
     message = json.loads(line)
@@ -54,7 +59,7 @@ for line in sys.stdin:
     result = {}
     if method == "initialize":
         result = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {"listChanged": True}},
-                  "serverInfo": {"name": "listed", "version": "1"}}
+                  "serverInfo": {"name": name, "version": "1"}}
     elif method == "tools/list":
         note("lists", "listed")
         if os.path.exists(os.path.join(folder, "deaf")):
