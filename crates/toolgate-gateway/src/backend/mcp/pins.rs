@@ -143,6 +143,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::mcp::upstream::{Environment, Program};
 
     #[test]
     fn a_lock_is_a_digest_for_each_tool_of_each_server() {
@@ -164,6 +165,35 @@ mod tests {
         assert_eq!(pins.standing().held, BTreeSet::from(["a".to_owned()]));
         pins.judge(pinned);
         assert_eq!(pins.standing().held, ["a", "c"].map(str::to_owned).into(), "c was away and no other");
+    }
+
+    #[tokio::test]
+    async fn a_change_that_nobody_tells_of_is_found_ten_minutes_later_and_stays_off() {
+        const SERVER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/upstreams/listed.py");
+        let folder = tempfile::tempdir().unwrap();
+        let serve = |title: &str| {
+            let tool = json!({ "name": "look", "title": title, "inputSchema": { "type": "object" } });
+            std::fs::write(folder.path().join("tools.json"), json!([[tool]]).to_string()).unwrap();
+        };
+        serve("Look");
+        let command = ["python3", SERVER, folder.path().to_str().unwrap()].map(str::to_owned).to_vec();
+        let program = Program { command, directory: None, environment: Environment::Inherited };
+        let upstream = Upstream::new(program, Arc::new(|_| {}));
+        let far = Instant::now() + LONGEST_LIST;
+        let tools = import(&upstream.list(far).await.unwrap().definitions, &[]).tools;
+        let pinned = tools.into_iter().map(|tool| (tool.name, tool.digest.hex())).collect();
+        let pins = Arc::new(Pins::new("desk".to_owned(), pinned, Arc::new(|_| {})));
+        let over = Ok(Over::Listed(upstream.mark().unwrap()));
+        let ten_minutes_later = || pins.clearance.grant(upstream.mark().unwrap(), Instant::now());
+
+        assert_eq!(pins.hold(&upstream, "look", far).await, over);
+        serve("Look elsewhere");
+        assert_eq!(pins.hold(&upstream, "look", far).await, over, "it was compared a moment ago");
+        ten_minutes_later();
+        assert_eq!(pins.hold(&upstream, "look", far).await, Err(Off::Changed));
+        serve("Look");
+        ten_minutes_later();
+        assert_eq!(pins.hold(&upstream, "look", far).await, Err(Off::Changed), "what it was in between nobody knows");
     }
 
     #[test]

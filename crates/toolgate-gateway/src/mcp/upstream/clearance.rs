@@ -95,8 +95,9 @@ impl<T: Clone + Send + Sync + 'static> Flight<T> {
         F: Future<Output = T> + Send + 'static,
     {
         let mut running = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // Its sender is gone once it is over.
-        if let Some(running) = running.as_ref().filter(|running| running.has_changed().is_ok()) {
+        // What has come to its end was for those who waited then; one that was lost has no sender any more.
+        let going_on = |work: &&watch::Receiver<Option<T>>| work.borrow().is_none() && work.has_changed().is_ok();
+        if let Some(running) = running.as_ref().filter(going_on) {
             return running.clone();
         }
         let (sender, receiver) = watch::channel(None);
