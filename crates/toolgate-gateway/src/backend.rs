@@ -7,13 +7,14 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 use toolgate::backend::Backend;
+use toolgate::contract::Access;
 use toolgate::fields::{Fields, Problems, nearest};
 use toolgate::schema::Problem;
 
 pub(crate) use mcp::Upstreams;
 pub(crate) use sql::{Databases, Place};
 
-use mcp::{Mcp, Results};
+use mcp::{Governed, Mcp, Results};
 use sql::Sql;
 
 /// The kinds of backend.
@@ -49,13 +50,18 @@ fn read(name: &str, contract: &Map<String, Value>, means: &Means, problems: &mut
         problems.hinted("/backend", "required", "`backend` is missing: nothing would run", Some(hint));
     }
     let reads = contract.raw("effect").is_some_and(|effect| effect == "read");
-    let results = if contract.raw("output").is_some() { Results::Structured } else { Results::Content };
+    let governed = Governed {
+        name,
+        access: if reads { Access::Read } else { Access::Write },
+        results: if contract.raw("output").is_some() { Results::Structured } else { Results::Content },
+        imported: contract.raw("imported").is_some_and(|imported| *imported == Value::Bool(true)),
+    };
     let mut table = contract.table("backend", problems)?;
     let at = table.place("kind");
     let kind = table.needed("kind", problems)?;
     match KINDS.iter().find(|(known, _)| *known == kind) {
         Some((_, Kind::Sql)) => Some(Arc::new(Sql::read(table, reads, &means.databases, problems)?)),
-        Some((_, Kind::Mcp)) => Some(Arc::new(Mcp::read(table, name, results, &means.upstreams, problems)?)),
+        Some((_, Kind::Mcp)) => Some(Arc::new(Mcp::read(table, governed, &means.upstreams, problems)?)),
         None => {
             let names = || KINDS.iter().map(|(known, _)| *known);
             let message = format!("this version has backends of kind {}", names().collect::<Vec<_>>().join(", "));

@@ -1,7 +1,7 @@
 //! One MCP server behind a gate: its tools are imported, pinned and judged, and nothing has to be configured.
 //!
 //! ```text
-//! list, call -> fresh? -> files as pinned -> list -> import -> pins -> a gate in memory     (desk)
+//! list, call -> fresh? -> start, if the files are as pinned -> list -> import -> pins -> a gate in memory     (desk)
 //!                                                                          the call passes it
 //! ```
 //!
@@ -18,7 +18,7 @@ mod tests;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -36,8 +36,8 @@ pub(crate) use state::State;
 use crate::cli::{Failure, FailureCode, Said, Say};
 use crate::import::import;
 use crate::mcp::server::Tools;
-use crate::mcp::upstream::{Program, Upstream};
-use desk::{Desk, Makings};
+use crate::mcp::upstream::{FRESH, Flight, LONGEST_LIST, MOST_COMPARISONS, Mark, Program, Upstream};
+use desk::{Desk, Makings, Sorted};
 use pins::Pins;
 use status::{STATUS, Status};
 
@@ -51,7 +51,7 @@ pub(crate) struct Options {
 
 /// One MCP server behind a gate.
 pub(crate) struct Wrapped {
-    program: Program,
+    me: Weak<Self>,
     upstream: Upstream,
     writes: Writes,
     state: Arc<State>,
@@ -64,13 +64,18 @@ pub(crate) struct Wrapped {
     retired: Mutex<Vec<Arc<Desk>>>,
     /// Why nothing could be compared at last.
     problem: Mutex<Option<String>>,
+    /// INVARIANT (suspended first): a comparison begins by keeping calls back, and nobody who goes away ends it.
+    comparing: Flight<bool>,
     memory: tokio::sync::Mutex<Memory>,
+    pinned: Pinned,
     changed: watch::Sender<()>,
 }
 
+/// What is pinned, once that is known. The program is not started while its files are others.
+type Pinned = Arc<Mutex<Option<Pins>>>;
+
 /// What is known from one comparison to the next.
 struct Memory {
-    pins: Option<Pins>,
     repin: bool,
     /// INVARIANT (off stays off): a tool that once was not what was pinned does not come back in this process.
     off_for_good: BTreeMap<String, String>,
@@ -78,10 +83,9 @@ struct Memory {
     not_before: Option<Instant>,
 }
 
-/// After this long a call is preceded by a comparison.
-const FRESH: Duration = Duration::from_secs(600);
-/// How long a list may take, with the start of the server before it.
-const LONGEST_LIST: Duration = Duration::from_secs(90);
+/// How long a call waits for a comparison before it goes to a gate that keeps it back. It is less than its deadline, and
+/// as long as the one comparison may take.
+const PATIENCE: Duration = LONGEST_LIST;
 /// How soon something that failed is tried again.
 const PAUSE: Duration = Duration::from_secs(2);
 /// Quarantined tools that are named on stderr.
@@ -95,9 +99,14 @@ impl Wrapped {
             .map_err(|_| Failure::new(FailureCode::NoRandom, "the system gives no random numbers"))?;
         let run = format!("{:032x}", u128::from_ne_bytes(random));
         let files = pins::files_of(&program).map_err(no_program)?;
-        let wrapped = Arc::new(Self {
-            upstream: Upstream::new(program.clone(), Arc::clone(&say)),
-            program,
+        let pinned = Pinned::default();
+        let check = {
+            let (program, pinned) = (program.clone(), Arc::clone(&pinned));
+            move || files_hold(&program, locked(&pinned).as_ref())
+        };
+        let wrapped = Arc::new_cyclic(|me| Self {
+            me: Weak::clone(me),
+            upstream: Upstream::checked(program, Arc::clone(&say), Box::new(check)),
             writes: options.writes,
             state: Arc::new(state),
             session: Session::new(Principal::new("local", "local"), "local").in_run(run),
@@ -108,11 +117,12 @@ impl Wrapped {
             retired: Mutex::default(),
             problem: Mutex::default(),
             memory: tokio::sync::Mutex::new(Memory {
-                pins: None,
                 repin: options.repin,
                 off_for_good: BTreeMap::new(),
                 not_before: None,
             }),
+            comparing: Flight::default(),
+            pinned,
             changed: watch::Sender::new(()),
         });
         wrapped.status.bind(&wrapped);
@@ -140,71 +150,64 @@ impl Wrapped {
         locked(&self.problem).clone()
     }
 
-    /// The desk as it is now, compared with the pins.
+    /// The desk as it is now, compared with the pins where there was time for it. One that was not keeps its calls back.
     async fn fresh(&self) -> Result<Arc<Desk>, Fault> {
-        if let Some(desk) = self.desk().filter(|desk| self.is_fresh(desk)) {
-            return Ok(desk);
-        }
-        let mut memory = self.memory.lock().await;
-        if let Some(desk) = self.desk().filter(|desk| self.is_fresh(desk)) {
-            return Ok(desk);
-        }
-        let waits = memory.not_before.is_some_and(|not_before| Instant::now() < not_before);
-        if !waits {
-            let compared = self.compare(&mut memory).await;
-            memory.not_before = compared.is_err().then(|| Instant::now() + PAUSE);
-            if let (Err(_), Some(desk)) = (&compared, self.desk()) {
-                desk.suspend();
+        let until = Instant::now() + PATIENCE;
+        for _ in 0..MOST_COMPARISONS {
+            if let Some(desk) = self.desk().filter(|desk| desk.stands(&self.upstream)) {
+                return Ok(desk);
             }
-            self.note(compared.err());
-        }
-        match self.desk() {
-            Some(desk) => Ok(desk),
-            None => {
-                let desk = Desk::bare(&self.makings()).map_err(|why| Fault::Store(StoreError::Broken(why)))?;
-                Ok(self.place(desk, None))
+            let Some(me) = self.me.upgrade() else { break };
+            let compared = self.comparing.join(until, || async move { me.compare_anew().await }).await;
+            if compared != Some(true) {
+                break;
             }
         }
+        if let Some(desk) = self.desk() {
+            return Ok(desk);
+        }
+        let makings = self.makings();
+        let bare = blocking(move || Desk::bare(&makings)).await;
+        let bare = bare.map_err(|why| Fault::Store(StoreError::Broken(why)))?;
+        Ok(Arc::clone(locked(&self.desk).get_or_insert_with(|| Arc::new(bare))))
     }
 
-    fn is_fresh(&self, desk: &Desk) -> bool {
-        self.upstream.generation().is_some_and(|generation| desk.is_clear_for(generation))
-            && !self.upstream.list_changed()
+    /// Tells whether a comparison was made, and came to its end.
+    async fn compare_anew(&self) -> bool {
+        let mut memory = self.memory.lock().await;
+        if let Some(desk) = self.desk() {
+            desk.suspend();
+        }
+        if memory.not_before.is_some_and(|not_before| Instant::now() < not_before) {
+            return false;
+        }
+        let compared = self.compare(&mut memory).await;
+        memory.not_before = compared.is_err().then(|| Instant::now() + PAUSE);
+        let is_compared = compared.is_ok();
+        self.note(compared.err());
+        is_compared
     }
 
     /// Compares the server with its pins, and makes a desk of what holds.
     async fn compare(&self, memory: &mut Memory) -> Result<(), Failure> {
         let unwritable = |why| Failure::new(FailureCode::Unwritable, why);
         self.state.make().map_err(unwritable)?;
-        if memory.pins.is_none() && !memory.repin {
-            memory.pins = Pins::read(self.state.dir()).map_err(|why| Failure::new(FailureCode::LockUnreadable, why))?;
-        }
-        // What runs was compared when it was started.
-        if self.upstream.generation().is_none()
-            && let Some(pins) = &memory.pins
-        {
-            let files = pins::files_of(&self.program).map_err(no_program)?;
-            self.blocking({
-                let pins = pins.clone();
-                move || pins.check_files(&files)
-            })
-            .await
-            .map_err(|why| {
-                let message = format!("{why}, so it is not started; --repin accepts what there is now");
-                Failure::new(FailureCode::NotAsPinned, message)
-            })?;
+        if self.pins().is_none() && !memory.repin {
+            let pins = Pins::read(self.state.dir()).map_err(|why| Failure::new(FailureCode::LockUnreadable, why))?;
+            *locked(&self.pinned) = pins;
         }
         let listing = self.upstream.list(Instant::now() + LONGEST_LIST).await;
         let listing = listing.map_err(|not_ready| {
             Failure::new(FailureCode::ServerFailed, format!("the server cannot be used: {}", not_ready.why))
         })?;
-        let import = import(&listing.definitions, &[STATUS]);
-        let pins = match &memory.pins {
-            Some(pins) => pins.clone(),
+        let mark = listing.mark;
+        let import = blocking(move || Ok(import(&listing.definitions, &[STATUS]))).await.map_err(Failure::fault)?;
+        let pins = match self.pins() {
+            Some(pins) => pins,
             None => {
                 let files = self.files.clone();
                 let tools = import.tools.iter().map(|tool| (tool.name.clone(), tool.digest)).collect();
-                let pins = self.blocking(move || Pins::of(&files, tools)).await.map_err(no_program)?;
+                let pins = blocking(move || Pins::of(&files, tools)).await.map_err(no_program)?;
                 // Nothing is pinned of a server that lists nothing yet.
                 if import.tools.is_empty() && import.quarantined.is_empty() {
                     pins
@@ -215,7 +218,7 @@ impl Wrapped {
                     }
                     .map_err(unwritable)?;
                     memory.repin = false;
-                    memory.pins = Some(pins.clone());
+                    *locked(&self.pinned) = Some(pins.clone());
                     pins
                 }
             }
@@ -223,14 +226,22 @@ impl Wrapped {
         if let Some(gate) = self.desk().as_ref().and_then(|desk| desk.opened()) {
             desk::tidy(gate).await;
         }
-        let desk = Desk::new(&self.makings(), import, &pins, &mut memory.off_for_good).map_err(Failure::fault)?;
-        self.place(desk, Some(listing.generation));
+        let sorted = Sorted::of(import, &pins, &mut memory.off_for_good);
+        let makings = self.makings();
+        let desk = blocking(move || Desk::new(&makings, sorted)).await.map_err(Failure::fault)?;
+        self.place(desk, mark);
         Ok(())
     }
 
+    fn pins(&self) -> Option<Pins> {
+        locked(&self.pinned).clone()
+    }
+
     /// Puts a desk in the place of the one there was.
-    fn place(&self, desk: Desk, generation: Option<u64>) -> Arc<Desk> {
-        let before = self.desk();
+    fn place(&self, desk: Desk, mark: Mark) {
+        let mut standing = locked(&self.desk);
+        let before = standing.take();
+        let first = before.is_none();
         let (desk, moved) = match before {
             // The gate that there is stays, and so do the calls that are on their way through it.
             Some(before) if before.offer == desk.offer => (before, false),
@@ -241,17 +252,15 @@ impl Wrapped {
             }
             None => (Arc::new(desk), false),
         };
-        if let Some(generation) = generation {
-            desk.clear(generation, Instant::now() + FRESH);
-        }
-        let first = locked(&self.desk).replace(Arc::clone(&desk)).is_none();
-        if generation.is_some() && (first || moved) {
+        desk.clear(mark, Instant::now() + FRESH);
+        *standing = Some(Arc::clone(&desk));
+        drop(standing);
+        if first || moved {
             self.tell(&desk, first);
         }
         if moved {
             self.changed.send_replace(());
         }
-        desk
     }
 
     /// Keeps a desk that was replaced until nobody is on it.
@@ -269,22 +278,14 @@ impl Wrapped {
         }
     }
 
-    fn makings(&self) -> Makings<'_> {
+    fn makings(&self) -> Makings {
         Makings {
-            upstream: &self.upstream,
-            state: &self.state,
-            writes: &self.writes,
-            session: &self.session,
-            status: &self.status,
+            upstream: self.upstream.clone(),
+            state: Arc::clone(&self.state),
+            writes: self.writes.clone(),
+            session: self.session.clone(),
+            status: Arc::clone(&self.status),
         }
-    }
-
-    /// Works where it may block.
-    async fn blocking<T: Send + 'static>(
-        &self,
-        work: impl FnOnce() -> Result<T, String> + Send + 'static,
-    ) -> Result<T, String> {
-        tokio::task::spawn_blocking(work).await.unwrap_or_else(|lost| Err(lost.to_string()))
     }
 
     /// Keeps what went wrong, and tells it once.
@@ -337,6 +338,19 @@ impl Tools for Wrapped {
 /// The error of whatever looked for the files that are run.
 fn no_program(why: String) -> Failure {
     Failure::new(FailureCode::NoProgram, why)
+}
+
+/// Whether the files of a program are those that were pinned. The error is for a person.
+fn files_hold(program: &Program, pins: Option<&Pins>) -> Result<(), String> {
+    let Some(pins) = pins else { return Ok(()) };
+    pins::files_of(program)
+        .and_then(|files| pins.check_files(&files))
+        .map_err(|why| format!("{why}, so it is not started; --repin accepts what there is now"))
+}
+
+/// Works where it may block.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T, String> + Send + 'static) -> Result<T, String> {
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|lost| Err(lost.to_string()))
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {

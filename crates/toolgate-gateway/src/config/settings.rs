@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 use toolgate::fields::{Fields, Problems};
 use toolgate::ledger::{Store, StoreError};
 
+use crate::backend::mcp::Held;
 use crate::backend::mcp::pins::{Lock, Pins};
 use crate::backend::{Place, Upstreams};
 use crate::http;
@@ -21,12 +22,20 @@ use crate::state::make_folder;
 pub(super) struct Settings {
     pub(super) store: StoreAt,
     pub(super) databases: BTreeMap<String, Place>,
-    upstreams: BTreeMap<String, Program>,
+    upstreams: BTreeMap<String, Declared>,
     pub(super) identity: Identity,
     pub(super) http: http::Settings,
     pub(super) asked_for: Duration,
     pub(super) granted_for: Duration,
     pub(super) operator_speaks: bool,
+}
+
+/// An upstream, as the folder declares it.
+#[derive(Debug)]
+struct Declared {
+    program: Program,
+    /// `pinned = false`: that there are no pins is meant.
+    unpinned: bool,
 }
 
 /// Where the store is.
@@ -90,12 +99,16 @@ impl Settings {
 
     /// The servers of the folder `dir`, held to the pins that there are. None is started before it is asked.
     pub(super) fn upstreams(&self, dir: &Path, lock: &Lock) -> Upstreams {
-        let upstream = |(name, program): (&String, &Program)| {
+        let upstream = |(name, Declared { program, unpinned }): (&String, &Declared)| {
             let directory = program.directory.as_ref().map_or_else(|| dir.to_owned(), |below| dir.join(below));
             let program = Program { directory: Some(directory), ..program.clone() };
             let say = crate::cli::journal();
-            let pins = lock.get(name).map(|pinned| Arc::new(Pins::new(name.clone(), pinned.clone(), Arc::clone(&say))));
-            (name.clone(), (Upstream::new(program, say), pins))
+            let held = match lock.get(name) {
+                Some(pinned) => Held::Pinned(Arc::new(Pins::new(name.clone(), pinned.clone(), Arc::clone(&say)))),
+                None if *unpinned => Held::Unpinned,
+                None => Held::Unsaid,
+            };
+            (name.clone(), (Upstream::new(program, say), held))
         };
         Upstreams::new(self.upstreams.iter().map(upstream).collect())
     }
@@ -192,7 +205,7 @@ fn read_databases(top: &mut Fields<'_>, problems: &mut Problems) -> BTreeMap<Str
     databases
 }
 
-fn read_upstreams(top: &mut Fields<'_>, problems: &mut Problems) -> BTreeMap<String, Program> {
+fn read_upstreams(top: &mut Fields<'_>, problems: &mut Problems) -> BTreeMap<String, Declared> {
     let mut upstreams = BTreeMap::new();
     let Some(table) = top.table("upstreams", problems) else { return upstreams };
     for (name, value) in table.entries() {
@@ -209,8 +222,10 @@ fn read_upstreams(top: &mut Fields<'_>, problems: &mut Problems) -> BTreeMap<Str
         }
         let directory = fields.text("cwd", problems).map(PathBuf::from);
         let listed = read_variables(&mut fields, problems);
+        let unpinned = fields.raw("pinned").is_some() && !fields.flag("pinned", problems);
         fields.end(problems);
-        upstreams.insert(name.clone(), Program { command, directory, environment: Environment::Listed(listed) });
+        let program = Program { command, directory, environment: Environment::Listed(listed) };
+        upstreams.insert(name.clone(), Declared { program, unpinned });
     }
     upstreams
 }

@@ -146,8 +146,24 @@ fn contract(server: &str, tool: &Imported) -> String {
         Access::Write => WRITE,
     });
     let _ = write!(text, "\n[backend]\nkind = \"mcp\"\nupstream = {}\n", quoted(server));
+    text.push_str(match tool.access {
+        Access::Read => "",
+        Access::Write => FAILED,
+    });
     text
 }
+
+/// What an operator may know of a tool, and nobody else can.
+const FAILED: &str = "
+# That the server reports a failure (isError) is no proof that nothing was done, so the outcome is then unknown, and the
+# same call again is refused with `outcome_unknown`. If you know that this tool has done nothing where it reports a
+# failure, say so. The model then reads this message in the place of the tool's own words.
+#
+# [errors.tool_error]
+# code = \"failed\"
+# message = \"The tool reports that it failed. Nothing was done.\"
+# effect = \"none\"
+";
 
 /// Nobody knows what a write of somebody else's server acts on.
 const WRITE: &str = "
@@ -266,6 +282,20 @@ mod tests {
             assert_eq!(import.quarantined, []);
             assert_eq!(table(&folder, "tools/a.b.toml")["description"].as_str(), Some(said));
         }
+    }
+
+    #[test]
+    fn what_is_suggested_for_a_write_that_reports_a_failure_is_a_contract() {
+        let (folder, _) = folder(&[tool("keep", "Keeps.")]);
+        let file = folder.files.iter().find(|file| file.path == "tools/keep.toml").unwrap();
+        let (before, suggested) = file.text.split_once("# [errors.tool_error]").unwrap();
+        let text = format!("{before}[errors.tool_error]{}", suggested.replace("\n# ", "\n"));
+        let table: toml::Table = text.parse().unwrap();
+        let mut keys = serde_json::to_value(table).unwrap();
+        keys["input"] = json!({ "type": "object", "properties": { "user_id": { "type": "string" } } });
+        let contract = toolgate::contract::Contract::parse("keep", &keys);
+        assert!(contract.is_ok(), "{:?}", contract.err());
+        assert_eq!(keys["errors"]["tool_error"]["effect"], "none");
     }
 
     #[test]

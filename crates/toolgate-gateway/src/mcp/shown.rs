@@ -23,6 +23,20 @@ pub(crate) fn one_line(text: &str, most: usize) -> String {
     out
 }
 
+/// Whether a text is a name of 1 to 128 of the characters A-Z a-z 0-9 _ . - and so nothing that reads as words to anybody.
+pub(crate) fn is_plain(name: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-');
+    (1..=128).contains(&name.len()) && name.bytes().all(plain)
+}
+
+/// A name that another program chose, as a model may read it: one that is not plain is not shown.
+pub(crate) fn plain(name: &str) -> &str {
+    if is_plain(name) { name } else { NOT_SHOWN }
+}
+
+/// What stands for a name that is not plain.
+pub(crate) const NOT_SHOWN: &str = "(not shown)";
+
 #[cfg(test)]
 mod tests {
     use super::*;

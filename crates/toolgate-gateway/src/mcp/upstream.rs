@@ -11,6 +11,7 @@
 //! starts another. What an answer may mean for an effect is told apart here: a call that was never written to the pipe had
 //! none.
 
+mod clearance;
 mod connection;
 mod counts;
 mod handshake;
@@ -27,7 +28,10 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 use tokio::time::{Instant, sleep_until, timeout_at};
+use tokio_util::sync::CancellationToken;
+use toolgate::contract::Access;
 
+pub(crate) use clearance::{Clearance, FRESH, Flight, LONGEST_LIST, MOST_COMPARISONS, Mark};
 pub(crate) use connection::{Answered, CallFailure};
 pub(crate) use counts::Counts;
 pub(crate) use handshake::ServerInfo;
@@ -55,17 +59,24 @@ pub(crate) enum Environment {
     Listed(BTreeMap<String, String>),
 }
 
+/// Whether the program may be started now. It may block; the error is for a person.
+pub(crate) type Check = Box<dyn Fn() -> Result<(), String> + Send + Sync>;
+
 /// One MCP server. Cloning gives another handle of it.
 #[derive(Clone)]
 pub(crate) struct Upstream(Arc<Inner>);
 
 struct Inner {
     program: Program,
+    /// INVARIANT (what was pinned is what runs): it is asked before each start.
+    check: Check,
     say: Say,
     counts: Arc<Counts>,
     live: Mutex<Option<Arc<Connection>>>,
     /// INVARIANT (one start at a time): whoever starts the program holds it.
     starter: tokio::sync::Mutex<Starter>,
+    /// Nothing is started any more.
+    closing: CancellationToken,
 }
 
 /// Over which connection a call goes.
@@ -73,8 +84,8 @@ struct Inner {
 pub(crate) enum Over {
     /// The one that there is, or a new one.
     Any,
-    /// The one of this generation: its tools were compared with what they should be. Nothing is started for it.
-    Generation(u64),
+    /// The one whose list was compared, while the server has told of no change since. Nothing is started for it.
+    Listed(Mark),
 }
 
 /// The memory of starting.
@@ -103,6 +114,7 @@ pub(crate) struct ToolCall<'a> {
     pub(crate) arguments: &'a str,
     /// What goes beside them.
     pub(crate) meta: &'a Map<String, Value>,
+    pub(crate) access: Access,
 }
 
 /// How long a start may take: a package runner fetches the package first.
@@ -113,18 +125,26 @@ const LONGEST_BACKOFF: Duration = Duration::from_secs(30);
 const PATIENCE: Duration = Duration::from_secs(2);
 /// Whoever lived so long is well.
 const HEALTHY: Duration = Duration::from_secs(60);
-/// What is left of a call's time to tell that it was not sent.
-const MARGIN: Duration = Duration::from_millis(50);
+/// What is left of a call's time to tell that it was not sent: a tenth, within these bounds.
+const LEAST_MARGIN: Duration = Duration::from_millis(50);
+const MOST_MARGIN: Duration = Duration::from_millis(500);
 
 impl Upstream {
     /// The server that `program` is. Nothing is started.
     pub(crate) fn new(program: Program, say: Say) -> Self {
+        Self::checked(program, say, Box::new(|| Ok(())))
+    }
+
+    /// The server that `program` is, where `check` lets it be started.
+    pub(crate) fn checked(program: Program, say: Say, check: Check) -> Self {
         Self(Arc::new(Inner {
             program,
+            check,
             say,
             counts: Arc::default(),
             live: Mutex::default(),
             starter: tokio::sync::Mutex::default(),
+            closing: CancellationToken::new(),
         }))
     }
 
@@ -138,14 +158,9 @@ impl Upstream {
         self.0.live().map(|connection| connection.server())
     }
 
-    /// The generation of the connection that there is; each start has the next.
-    pub(crate) fn generation(&self) -> Option<u64> {
-        self.0.live().map(|connection| connection.generation())
-    }
-
-    /// Whether the server has said that its tools changed since they were last listed.
-    pub(crate) fn list_changed(&self) -> bool {
-        self.0.live().is_some_and(|connection| connection.list_changed())
+    /// The moment that the list of the server is in, while it runs.
+    pub(crate) fn mark(&self) -> Option<Mark> {
+        self.0.live().map(|connection| connection.mark())
     }
 
     /// The tools that the server lists, all pages of them.
@@ -154,8 +169,8 @@ impl Upstream {
         listing::list(&connection, until).await.map_err(|why| NotReady { why, retry_after: None })
     }
 
-    /// Calls a tool. When `cancelled` ends the server is told, and has a moment to answer; dropping the future tells it
-    /// too.
+    /// Calls a tool. When `cancelled` ends the server is told, and has a moment to answer, for a write until the deadline;
+    /// dropping the future tells it too.
     pub(crate) async fn call(
         &self,
         call: ToolCall<'_>,
@@ -163,20 +178,23 @@ impl Upstream {
         deadline: Instant,
         cancelled: impl Future<Output = ()>,
     ) -> Result<Answered, CallFailure> {
-        let until = deadline.checked_sub(MARGIN).unwrap_or(deadline);
+        let until = in_time(deadline);
         let connection = match over {
             Over::Any => self.connection(until).await.map_err(CallFailure::NotReady)?,
-            Over::Generation(wanted) => {
-                let connection = self.0.live().filter(|connection| connection.generation() == wanted);
-                let why = "the server that the tools were compared with does not run any more";
+            Over::Listed(wanted) => {
+                let connection = self.0.live().filter(|connection| connection.mark() == wanted);
+                let why = "the server ended, or told of a change, after its tools were compared";
                 connection.ok_or_else(|| CallFailure::NotReady(NotReady::new(why)))?
             }
         };
         connection.call(call, until, cancelled).await
     }
 
-    /// Ends the program and waits until it has ended.
+    /// Ends the program and waits until it has ended. It is not started again.
     pub(crate) async fn close(&self) {
+        self.0.closing.cancel();
+        // A start that is on its way gives up, and has ended the program when it lets go.
+        let _starter = self.0.starter.lock().await;
         let live = self.0.live.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(connection) = live {
             connection.close().await;
@@ -204,10 +222,14 @@ impl Inner {
         live.as_ref().filter(|connection| connection.is_live()).cloned()
     }
 
-    async fn start(&self, until: Instant) -> Result<Arc<Connection>, NotReady> {
+    async fn start(self: &Arc<Self>, until: Instant) -> Result<Arc<Connection>, NotReady> {
         let mut starter = self.starter.lock().await;
         if let Some(connection) = self.live() {
             return Ok(connection);
+        }
+        let closed = || NotReady::new("it is closed");
+        if self.closing.is_cancelled() {
+            return Err(closed());
         }
         let ended = self.live.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(ended) = ended {
@@ -220,8 +242,14 @@ impl Inner {
                 let why = "the server ended, and is not started again yet".to_owned();
                 return Err(NotReady { why, retry_after: Some(wait) });
             }
-            sleep_until(not_before).await;
+            tokio::select! {
+                () = sleep_until(not_before) => {}
+                () = self.closing.cancelled() => return Err(closed()),
+            }
         }
+        let inner = Arc::clone(self);
+        let checked = tokio::task::spawn_blocking(move || (inner.check)()).await;
+        checked.unwrap_or_else(|lost| Err(lost.to_string())).map_err(|why| NotReady { why, retry_after: None })?;
         starter.generation += 1;
         if starter.generation > 1 {
             self.counts.restarted();
@@ -231,8 +259,13 @@ impl Inner {
             Ok(connection) => connection,
             Err(why) => return Err(starter.failed(why)),
         };
-        let greeted = timeout_at(Instant::now() + LONGEST_START, handshake::greet(&connection)).await;
-        match greeted.unwrap_or_else(|_| Err("it did not answer the handshake in time".to_owned())) {
+        let greeted = tokio::select! {
+            greeted = timeout_at(Instant::now() + LONGEST_START, handshake::greet(&connection)) => {
+                greeted.unwrap_or_else(|_| Err("it did not answer the handshake in time".to_owned()))
+            }
+            () = self.closing.cancelled() => Err("it is closed".to_owned()),
+        };
+        match greeted {
             Ok(()) => {
                 let connection = Arc::new(connection);
                 *self.live.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&connection));
@@ -268,8 +301,14 @@ impl Starter {
     }
 }
 
+/// Until when there is time to send, so that whoever waits can still be told that nothing was sent.
+pub(crate) fn in_time(deadline: Instant) -> Instant {
+    let margin = deadline.saturating_duration_since(Instant::now()) / 10;
+    deadline.checked_sub(margin.clamp(LEAST_MARGIN, MOST_MARGIN)).unwrap_or(deadline)
+}
+
 impl NotReady {
-    fn new(why: &str) -> Self {
+    pub(crate) fn new(why: &str) -> Self {
         Self { why: why.to_owned(), retry_after: None }
     }
 }

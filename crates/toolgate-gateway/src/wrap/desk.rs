@@ -1,8 +1,7 @@
 //! What is offered at one time, and what is off and why: a gate in memory, from one list of the server.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 use tokio::sync::OnceCell;
@@ -19,17 +18,15 @@ use super::state::State;
 use super::status::{STATUS, Status};
 use crate::backend::mcp::{Connections, Mcp, Results};
 use crate::import::{Import, Imported, Quarantined};
-use crate::mcp::upstream::Upstream;
+use crate::mcp::upstream::{Clearance, Mark, Upstream};
 
 /// A gate over the tools of one list.
 pub(super) struct Desk {
     prepared: Arc<Prepared>,
     gate: OnceCell<Gate>,
     pub(super) offer: Offer,
-    /// The connection that calls may use: the one that was compared. 0 while none was.
-    cleared: Arc<AtomicU64>,
-    /// Until when it needs no further comparison.
-    fresh_until: Mutex<Instant>,
+    /// The connection that calls may use: the one that was compared.
+    clearance: Clearance,
 }
 
 /// What there is, for a person to see.
@@ -50,31 +47,28 @@ pub(super) struct Offered {
 }
 
 /// What every desk is made with.
-pub(super) struct Makings<'a> {
-    pub(super) upstream: &'a Upstream,
-    pub(super) state: &'a Arc<State>,
-    pub(super) writes: &'a Writes,
-    pub(super) session: &'a Session,
-    pub(super) status: &'a Arc<Status>,
+#[derive(Clone)]
+pub(super) struct Makings {
+    pub(super) upstream: Upstream,
+    pub(super) state: Arc<State>,
+    pub(super) writes: Writes,
+    pub(super) session: Session,
+    pub(super) status: Arc<Status>,
+}
+
+/// What of a list can be used, and what not.
+pub(super) struct Sorted {
+    kept: Vec<Imported>,
+    off: Vec<Quarantined>,
 }
 
 /// How long a call may take. A write that is cut off is unknown, so this is long; a client has patience of its own.
 const DEADLINE: &str = "5m";
 const MAX_RESULT: &str = "1MB";
 
-impl Desk {
-    /// The desk before anything was listed: it tells its status and no more.
-    pub(super) fn bare(makings: &Makings<'_>) -> Result<Self, String> {
-        Self::of(makings, Vec::new(), Vec::new())
-    }
-
-    /// The desk of a list. `off_for_good` are names that were not what was pinned before, in this process: they stay off.
-    pub(super) fn new(
-        makings: &Makings<'_>,
-        import: Import,
-        pins: &Pins,
-        off_for_good: &mut BTreeMap<String, String>,
-    ) -> Result<Self, String> {
+impl Sorted {
+    /// Sorts a list. `off_for_good` are names that were not what was pinned before, in this process: they stay off.
+    pub(super) fn of(import: Import, pins: &Pins, off_for_good: &mut BTreeMap<String, String>) -> Self {
         let Import { tools, quarantined: mut off } = import;
         let mut kept = Vec::new();
         for tool in tools {
@@ -98,14 +92,23 @@ impl Desk {
             .map(|name| Quarantined { name: name.clone(), reason: "the server does not list it at present".to_owned() })
             .collect();
         off.extend(gone);
-        Self::of(makings, kept, off)
+        Self { kept, off }
+    }
+}
+
+impl Desk {
+    /// The desk before anything was listed: it tells its status and no more.
+    pub(super) fn bare(makings: &Makings) -> Result<Self, String> {
+        Self::new(makings, Sorted { kept: Vec::new(), off: Vec::new() })
     }
 
-    fn of(makings: &Makings<'_>, mut tools: Vec<Imported>, mut off: Vec<Quarantined>) -> Result<Self, String> {
-        let cleared = Arc::default();
+    /// The desk of a list. Its contracts and policies are compiled, which takes a while.
+    pub(super) fn new(makings: &Makings, sorted: Sorted) -> Result<Self, String> {
+        let Sorted { kept: mut tools, mut off } = sorted;
+        let clearance = Clearance::default();
         // A tool that cannot be judged is set aside; the others are not held up by it.
         let prepared = loop {
-            match prepare(makings, &tools, &cleared) {
+            match prepare(makings, &tools, &clearance) {
                 Ok(prepared) => break prepared,
                 Err(BuildError::Faults { tools: faults, policies }) => {
                     let before = tools.len();
@@ -126,10 +129,10 @@ impl Desk {
                 Err(error @ (BuildError::NoStore | BuildError::Store(_))) => return Err(error.to_string()),
             }
         };
-        let visible: BTreeSet<&str> = prepared.tools(makings.session).iter().map(|tool| tool.name()).collect();
+        let visible: BTreeSet<&str> = prepared.tools(&makings.session).iter().map(|tool| tool.name()).collect();
         let (shown, hidden): (Vec<Imported>, Vec<Imported>) =
             tools.into_iter().partition(|tool| visible.contains(tool.name.as_str()));
-        let remarks = remarks(makings.writes, &shown, &hidden);
+        let remarks = remarks(&makings.writes, &shown, &hidden);
         off.extend(hidden.into_iter().map(|tool| {
             let mut reason = "it writes, and is not permitted".to_owned();
             if let Some(note) = tool.notes.first() {
@@ -141,30 +144,22 @@ impl Desk {
         let offered = shown.into_iter().map(|Imported { name, access, notes, .. }| Offered { name, access, notes });
         let offer = Offer { offered: offered.collect(), off, remarks };
         drop(visible);
-        Ok(Self {
-            prepared: Arc::new(prepared),
-            gate: OnceCell::new(),
-            offer,
-            cleared,
-            fresh_until: Mutex::new(Instant::now()),
-        })
+        Ok(Self { prepared: Arc::new(prepared), gate: OnceCell::new(), offer, clearance })
     }
 
-    /// Lets calls use the connection of this generation, which was compared just now.
-    pub(super) fn clear(&self, generation: u64, until: Instant) {
-        *self.fresh_until.lock().unwrap_or_else(PoisonError::into_inner) = until;
-        self.cleared.store(generation, Ordering::SeqCst);
+    /// Lets calls use the connection of this mark, which was compared just now.
+    pub(super) fn clear(&self, mark: Mark, until: Instant) {
+        self.clearance.grant(mark, until);
     }
 
     /// Keeps calls back until there was a comparison.
     pub(super) fn suspend(&self) {
-        self.cleared.store(0, Ordering::SeqCst);
+        self.clearance.withdraw();
     }
 
-    /// Whether this connection was compared, and not too long ago.
-    pub(super) fn is_clear_for(&self, generation: u64) -> bool {
-        let fresh_until = *self.fresh_until.lock().unwrap_or_else(PoisonError::into_inner);
-        self.cleared.load(Ordering::SeqCst) == generation && Instant::now() < fresh_until
+    /// Whether the server was compared, not too long ago, and has told of no change since.
+    pub(super) fn stands(&self, upstream: &Upstream) -> bool {
+        self.clearance.stands(upstream).is_some()
     }
 
     /// The definitions of what is offered.
@@ -197,19 +192,19 @@ pub(super) async fn tidy(gate: &Gate) {
     let _ = gate.sweep().await;
 }
 
-fn prepare(makings: &Makings<'_>, tools: &[Imported], cleared: &Arc<AtomicU64>) -> Result<Prepared, BuildError> {
+fn prepare(makings: &Makings, tools: &[Imported], clearance: &Clearance) -> Result<Prepared, BuildError> {
     let names: BTreeSet<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
-    let state = Arc::clone(makings.state);
+    let state = Arc::clone(&makings.state);
     let builder = Gate::builder()
         .policy_file("wrap.cedar", makings.writes.policy(&state.confirm("ID"), Some(&names)))
-        .tool(Tool::new(STATUS, super::status::contract(), Arc::clone(makings.status) as _))
+        .tool(Tool::new(STATUS, super::status::contract(), Arc::clone(&makings.status) as _))
         .open_store(move || state.store());
-    tools.iter().fold(builder, |builder, tool| builder.tool(governed(tool, makings.upstream, cleared))).prepare()
+    tools.iter().fold(builder, |builder, tool| builder.tool(governed(tool, &makings.upstream, clearance))).prepare()
 }
 
 /// The contract of an imported tool. All writes of the run are in one order, and a repeat of one is the same action while
 /// nothing else was written.
-fn governed(tool: &Imported, upstream: &Upstream, cleared: &Arc<AtomicU64>) -> Tool {
+fn governed(tool: &Imported, upstream: &Upstream, clearance: &Clearance) -> Tool {
     let mut keys: Map<String, Value> = tool.keys.clone();
     keys.insert("deadline".to_owned(), json!(DEADLINE));
     keys.insert("max_result".to_owned(), json!(MAX_RESULT));
@@ -219,8 +214,9 @@ fn governed(tool: &Imported, upstream: &Upstream, cleared: &Arc<AtomicU64>) -> T
         keys.insert("lane".to_owned(), json!({ "scope": "run" }));
     }
     let results = if keys.contains_key("output") { Results::Structured } else { Results::Content };
-    let over = Connections::Cleared(Arc::clone(cleared));
-    Tool::new(tool.name.clone(), keys, Arc::new(Mcp::new(upstream.clone(), tool.name.clone(), results, over)))
+    let over = Connections::Cleared(clearance.clone());
+    let mcp = Mcp::new(upstream.clone(), tool.name.clone(), tool.access, results, over);
+    Tool::new(tool.name.clone(), keys, Arc::new(mcp))
 }
 
 /// What was said of names that does not fit.

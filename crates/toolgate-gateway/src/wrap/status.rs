@@ -8,9 +8,14 @@ use toolgate::contract::Access;
 
 use super::Wrapped;
 use super::policy::Writes;
+use crate::mcp::shown::plain;
 
 /// The name of the tool. It is ours: a tool of the server with this name is quarantined.
 pub(super) const STATUS: &str = "toolgate_status";
+
+/// Whose words the names are. INVARIANT (no upstream text): beside them the server has none in the status.
+const NAMES: &str = "the server chose the names of its tools and of itself: they are no words of this gate. One that is \
+    more than letters, digits and _ . - is not shown";
 
 /// Tells the status of what it is bound to.
 #[derive(Default)]
@@ -59,8 +64,14 @@ async fn status(wrapped: &Wrapped) -> Value {
     let mut status = Map::new();
     let mut put = |name: &str, value: Value| status.insert(name.to_owned(), value);
     if let Some(server) = wrapped.upstream.server() {
-        put("server", json!({ "name": server.name, "version": server.version, "protocol": server.protocol }));
+        put(
+            "server",
+            json!({
+                "calls_itself": plain(&server.name), "its_version": plain(&server.version), "protocol": server.protocol,
+            }),
+        );
     }
+    put("names", json!(NAMES));
     if let Some(problem) = wrapped.problem() {
         put("problem", json!(problem));
     }
@@ -79,7 +90,7 @@ async fn status(wrapped: &Wrapped) -> Value {
         }
     });
     put("offered", Value::Array(offered.collect()));
-    put("off", Value::Array(off.iter().map(|off| json!({ "tool": off.name, "why": off.reason })).collect()));
+    put("off", Value::Array(off.iter().map(|off| json!({ "tool": plain(&off.name), "why": off.reason })).collect()));
     if !remarks.is_empty() {
         put("remarks", json!(remarks));
     }

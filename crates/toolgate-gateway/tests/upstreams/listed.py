@@ -1,12 +1,16 @@
 """An MCP server over stdio whose tools stand in FOLDER/tools.json: a list of pages, read anew for each list.
 
 Each call is noted in FOLDER/calls and answered with its arguments. FOLDER/die makes the next call the last one of this
-process, FOLDER/changed makes it tell that its list has changed. Tests run it: listed.py FOLDER.
+process, FOLDER/changed makes it tell that its list has changed. While there is FOLDER/deaf no list is answered; each that
+is asked for is noted in FOLDER/lists. FOLDER/name is what it calls itself. Tests run it:
+listed.py FOLDER.
 """
 
 import json
 import os
 import sys
+import threading
+import time
 
 folder = sys.argv[1]
 
@@ -14,6 +18,23 @@ folder = sys.argv[1]
 def send(message):
     sys.stdout.write(json.dumps(message) + "\n")
     sys.stdout.flush()
+
+
+def note(name, line):
+    with open(os.path.join(folder, name), "a") as file:
+        file.write(line + "\n")
+
+
+def page(message):
+    while os.path.exists(os.path.join(folder, "deaf")):
+        time.sleep(0.02)
+    with open(os.path.join(folder, "tools.json")) as file:
+        pages = json.load(file)
+    number = int((message.get("params") or {}).get("cursor", "0"))
+    result = {"tools": pages[number]}
+    if number + 1 < len(pages):
+        result["nextCursor"] = str(number + 1)
+    send({"jsonrpc": "2.0", "id": message["id"], "result": result})
 
 
 def taken(name):
@@ -24,8 +45,11 @@ def taken(name):
     return there
 
 
-with open(os.path.join(folder, "starts"), "a") as file:
-    file.write("started\n")
+note("starts", "started")
+name = "listed"
+if os.path.exists(os.path.join(folder, "name")):
+    with open(os.path.join(folder, "name")) as file:
+        name = file.read()
 
 for line in sys.stdin:
     message = json.loads(line)
@@ -35,17 +59,16 @@ for line in sys.stdin:
     result = {}
     if method == "initialize":
         result = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {"listChanged": True}},
-                  "serverInfo": {"name": "listed", "version": "1"}}
+                  "serverInfo": {"name": name, "version": "1"}}
     elif method == "tools/list":
-        with open(os.path.join(folder, "tools.json")) as file:
-            pages = json.load(file)
-        page = int((message.get("params") or {}).get("cursor", "0"))
-        result = {"tools": pages[page]}
-        if page + 1 < len(pages):
-            result["nextCursor"] = str(page + 1)
+        note("lists", "listed")
+        if os.path.exists(os.path.join(folder, "deaf")):
+            threading.Thread(target=page, args=(message,), daemon=True).start()
+        else:
+            page(message)
+        continue
     elif method == "tools/call":
-        with open(os.path.join(folder, "calls"), "a") as file:
-            file.write(message["params"]["name"] + "\n")
+        note("calls", message["params"]["name"])
         if taken("die"):
             os._exit(1)
         result = {"content": [{"type": "text", "text": json.dumps(message["params"]["arguments"])}]}

@@ -9,6 +9,7 @@ import time
 mode = sys.argv[1]
 more = sys.argv[2:]
 calls = 0
+lists = 0
 
 
 def write(text):
@@ -45,13 +46,23 @@ def handshake(request):
                                 "serverInfo": {"name": "stateless", "version": "1"}, "capabilities": {}})
     if mode == "future":
         return answer(request, {"protocolVersion": "2099-01-01", "capabilities": {}})
-    version = more[0] if mode == "version" else "2025-06-18"
+    if mode == "mute":
+        with open(more[0], "w") as file:
+            file.write(str(os.getpid()))
+        return
+    version = more[0] if mode in ("version", "batches") else "2025-06-18"
     return answer(request, {"protocolVersion": version, "capabilities": {"tools": {}},
                             "serverInfo": {"name": "bad\u001bname", "version": "1"}})
 
 
 def listed(request):
+    global lists
+    lists += 1
     params = request.get("params") or {}
+    if mode == "restless" and lists <= int(more[0]):
+        send({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
+    if mode == "lists_slowly":
+        time.sleep(float(more[0]))
     if mode == "pages":
         page = int(params.get("cursor", "0"))
         result = {"tools": [tool("tool_%d" % page)]}
@@ -105,6 +116,14 @@ def called(request):
         if len(held) == 2:
             for each in reversed(held):
                 answer(each, text(json.dumps(each["params"]["arguments"])))
+        return
+    if mode == "slow":
+        time.sleep(float(more[0]))
+    if mode == "batches":
+        held.append(request)
+        if len(held) == 2:
+            send([{"jsonrpc": "2.0", "id": each["id"], "result": text(json.dumps(each["params"]["arguments"]))}
+                  for each in reversed(held)])
         return
     if mode == "asks":
         send({"jsonrpc": "2.0", "id": "q1", "method": "ping"})

@@ -672,6 +672,22 @@ mod protocol {
     }
 
     #[test]
+    fn no_argument_is_asked_for_as_a_header_which_nothing_would_compare() {
+        let marked = json!({"type": "string", "x-mcp-header": "Region", "default": {"x-mcp-header": 1}});
+        let schema = json!({
+            "type": "object", "additionalProperties": false,
+            "properties": {"region": marked, "x-mcp-header": {"type": "array", "items": marked}},
+        });
+        let keys = json!({"description": "x", "effect": "write", "imported": true, "input": schema, "output": schema});
+        let definition = definition(&Contract::parse("x", &keys).unwrap());
+        let plain = json!({"type": "string", "default": {"x-mcp-header": 1}});
+        for schema in [&definition["inputSchema"], &definition["outputSchema"]] {
+            assert_eq!(schema["properties"]["region"], plain);
+            assert_eq!(schema["properties"]["x-mcp-header"]["items"], plain, "an argument may be called so");
+        }
+    }
+
+    #[test]
     fn a_deep_result_is_answered_whole() {
         let deep = format!("{}1{}", r#"{"a":"#.repeat(63), "}".repeat(63));
         let messages = Asked { dialect: Dialect::Mcp, ids: vec![json!(1)] }.answer(&[Ok(reply(outcome(

@@ -1,22 +1,23 @@
 //! One connection to a running server: requests with ids of our own, and who waits for which answer.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
-use tokio::io::{AsyncWriteExt, BufReader};
+use tokio::io::{AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
-use toolgate::json::Limits;
+use toolgate::contract::Access;
+use toolgate::json::{self, Limits};
 
 use super::handshake::{self, Era, ServerInfo};
 use super::lines::{Line, Lines};
 use super::process::{Pipes, Process};
-use super::{Counts, NotReady, Program, ToolCall};
+use super::{Counts, Mark, NotReady, Program, ToolCall};
 use crate::cli::{Said, Say};
 use crate::mcp::message::{self, Id, METHOD_NOT_FOUND, Message};
 use crate::mcp::shown::one_line;
@@ -29,7 +30,6 @@ pub(super) struct Connection {
     prefix: String,
     next: AtomicU64,
     wire: Wire,
-    agreed: OnceLock<(Era, ServerInfo)>,
     /// Asks for the end of the program.
     stop: CancellationToken,
     /// The program has ended.
@@ -41,7 +41,10 @@ pub(super) struct Connection {
 struct Wire {
     outgoing: mpsc::Sender<Outgoing>,
     waiting: Arc<Waiting>,
-    changed: Arc<AtomicBool>,
+    /// How often the server has said that its tools changed.
+    changes: Arc<AtomicU64>,
+    /// In which revision it is spoken to, once that is agreed.
+    agreed: Arc<OnceLock<(Era, ServerInfo)>>,
     counts: Arc<Counts>,
     say: Say,
 }
@@ -60,7 +63,8 @@ const QUEUED: u8 = 0;
 const WRITING: u8 = 1;
 /// Nobody waits any more, and it is not written.
 const ABANDONED: u8 = 2;
-/// The pipe broke before the end of the line, so no whole message reached the server.
+/// The pipe broke before the last byte of the message itself: what reached the server can't be read as one. The line end
+/// does not count, since a reader takes the end of its input for one.
 const BROKEN_OFF: u8 = 3;
 
 /// Who waits for which answer; `None` once the connection has ended.
@@ -101,7 +105,7 @@ pub(crate) enum CallFailure {
     Died,
     /// It was sent, and there was no answer in time.
     TimedOut,
-    /// It was sent, the caller went away, and there was no answer soon after.
+    /// It was sent, the caller went away, and there was no answer in the time that it had after that.
     Cancelled,
     /// Its answer cannot be read.
     Broken,
@@ -118,7 +122,8 @@ const MOST_STDERR_LINE: usize = 4096;
 const STDERR_A_MINUTE: u32 = 200;
 /// How long the last answers of a program that has ended are read.
 const LAST_WORDS: Duration = Duration::from_millis(500);
-/// How long the answer to a call is waited for whose caller has gone away.
+/// How long the answer to a read is waited for whose caller has gone away. A write has until its deadline: what became of
+/// it is wanted, whoever is there.
 const AFTER_CANCEL: Duration = Duration::from_secs(2);
 
 impl Connection {
@@ -131,7 +136,8 @@ impl Connection {
         let wire = Wire {
             outgoing,
             waiting: Arc::new(Waiting(Mutex::new(Some(HashMap::new())))),
-            changed: Arc::default(),
+            changes: Arc::default(),
+            agreed: Arc::default(),
             counts: Arc::clone(counts),
             say: Arc::clone(say),
         };
@@ -146,14 +152,14 @@ impl Connection {
             prefix: format!("{:016x}", u64::from_ne_bytes(random)),
             next: AtomicU64::new(1),
             wire,
-            agreed: OnceLock::new(),
             stop,
             ended,
         })
     }
 
-    pub(super) fn generation(&self) -> u64 {
-        self.generation
+    /// The moment that the server's list is in.
+    pub(super) fn mark(&self) -> Mark {
+        Mark { generation: self.generation, changes: self.wire.changes.load(Ordering::SeqCst) }
     }
 
     /// Whether requests can still be answered.
@@ -167,26 +173,18 @@ impl Connection {
 
     pub(super) fn server(&self) -> ServerInfo {
         let unknown = || ServerInfo { name: String::new(), version: String::new(), protocol: String::new() };
-        self.agreed.get().map_or_else(unknown, |(_, server)| server.clone())
+        self.wire.agreed.get().map_or_else(unknown, |(_, server)| server.clone())
     }
 
     /// Fixes in which revision the server is spoken to.
     pub(super) fn agree(&self, agreed: (Era, ServerInfo)) {
         // There is one handshake a connection.
-        let _ = self.agreed.set(agreed);
+        let _ = self.wire.agreed.set(agreed);
     }
 
     /// What stands beside the parameters of a request.
     pub(super) fn meta(&self, more: &Map<String, Value>) -> Option<String> {
-        handshake::meta(self.agreed.get().map_or(Era::Handshake, |(era, _)| *era), more)
-    }
-
-    pub(super) fn list_changed(&self) -> bool {
-        self.wire.changed.load(Ordering::SeqCst)
-    }
-
-    pub(super) fn forget_change(&self) {
-        self.wire.changed.store(false, Ordering::SeqCst);
+        handshake::meta(self.wire.agreed.get().map_or(Era::Handshake, |(era, _)| *era), more)
     }
 
     /// Ends the program and waits until it has ended.
@@ -229,7 +227,11 @@ impl Connection {
             arrived = timeout_at(until, flight.arrives()) => arrived.map_err(|_| CallFailure::TimedOut),
             () = &mut cancelled => {
                 flight.cancel();
-                let soon = timeout_at(until.min(Instant::now() + AFTER_CANCEL), flight.arrives()).await;
+                let until = match call.access {
+                    Access::Read => until.min(Instant::now() + AFTER_CANCEL),
+                    Access::Write => until,
+                };
+                let soon = timeout_at(until, flight.arrives()).await;
                 soon.map_err(|_| CallFailure::Cancelled)
             }
         };
@@ -386,8 +388,17 @@ impl Wire {
         if line.iter().all(u8::is_ascii_whitespace) {
             return;
         }
-        let limits = Limits { size: MOST_MESSAGE, members: usize::MAX, ..Limits::default() };
-        match message::read(line, &limits) {
+        // One revision lets a server answer several requests in one array.
+        let batches = self.agreed.get().is_some_and(|(_, server)| server.protocol == handshake::BATCHES);
+        let batch = line.trim_ascii_start().first().filter(|first| batches && **first == b'[');
+        match batch.and_then(|_| json::items(line, &within()).ok()) {
+            Some(messages) => messages.into_iter().for_each(|message| self.take_one(message)),
+            None => self.take_one(line),
+        }
+    }
+
+    fn take_one(&self, line: &[u8]) {
+        match message::read(line, &within()) {
             Ok(Message::Response { id, outcome }) => {
                 let arrived = match outcome {
                     Ok(result) => Arrived::Result(result.to_vec()),
@@ -400,7 +411,7 @@ impl Wire {
             Ok(Message::Request { id, method, .. }) => self.asked(&id, &method),
             Ok(Message::Notification { method, .. }) => {
                 if method == "notifications/tools/list_changed" {
-                    self.changed.store(true, Ordering::SeqCst);
+                    self.changes.fetch_add(1, Ordering::SeqCst);
                 }
             }
             Err(broken) => {
@@ -427,6 +438,10 @@ impl Wire {
     }
 }
 
+fn within() -> Limits {
+    Limits { size: MOST_MESSAGE, members: usize::MAX, ..Limits::default() }
+}
+
 /// Writes frames one after the other, each with its line end.
 async fn write(mut stdin: ChildStdin, mut queue: mpsc::Receiver<Outgoing>, stop: CancellationToken) {
     loop {
@@ -438,18 +453,31 @@ async fn write(mut stdin: ChildStdin, mut queue: mpsc::Receiver<Outgoing>, stop:
         if ticket.as_ref().is_some_and(|ticket| !ticket.take()) {
             continue;
         }
+        let message = frame.len();
         frame.push('\n');
         let written = tokio::select! {
-            written = stdin.write_all(frame.as_bytes()) => written.is_ok(),
+            written = write_whole(&mut stdin, frame.as_bytes()) => written,
             () = stop.cancelled() => return,
         };
-        if !written {
-            if let Some(ticket) = ticket {
+        if let Err(written) = written {
+            if let Some(ticket) = ticket.filter(|_| written < message) {
                 ticket.broke_off();
             }
             return;
         }
     }
+}
+
+/// Writes all of a frame, or tells how many bytes of it went out.
+async fn write_whole(pipe: &mut (impl AsyncWrite + Unpin), frame: &[u8]) -> Result<(), usize> {
+    let mut written = 0;
+    while let Some(rest) = frame.get(written..).filter(|rest| !rest.is_empty()) {
+        match pipe.write(rest).await {
+            Ok(some) if some > 0 => written += some,
+            Ok(_) | Err(_) => return Err(written),
+        }
+    }
+    pipe.flush().await.map_err(|_| written)
 }
 
 /// Reads stderr to its end, whatever comes: a full pipe would stop the server.
@@ -497,4 +525,23 @@ async fn keep(
     wire.waiting.end();
     process.end().await;
     sleep(Duration::ZERO).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+    use tokio::io::duplex;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn it_is_known_how_much_of_a_frame_went_out_before_the_pipe_broke() {
+        for room in [3, 5] {
+            let (mut ours, theirs) = duplex(room);
+            let mut writing = Box::pin(write_whole(&mut ours, b"12345\n"));
+            assert!((&mut writing).now_or_never().is_none(), "it waits for room");
+            drop(theirs);
+            assert_eq!(writing.await, Err(room));
+        }
+    }
 }

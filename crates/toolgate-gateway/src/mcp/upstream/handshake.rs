@@ -26,7 +26,9 @@ pub(crate) struct ServerInfo {
 }
 
 /// Revisions that begin with a handshake, the newest first.
-const HANDSHAKES: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
+const HANDSHAKES: [&str; 4] = ["2025-11-25", "2025-06-18", BATCHES, "2024-11-05"];
+/// The revision in which messages may come in arrays.
+pub(super) const BATCHES: &str = "2025-03-26";
 const STATELESS: &str = "2026-07-28";
 /// The server does not speak the revision that it was asked in (2026-07-28).
 const UNSUPPORTED_REVISION: i64 = -32022;

@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 use tokio::time::{Instant, timeout_at};
 use toolgate::json::{self, Limits};
 
+use super::Mark;
 use super::connection::{Arrived, Connection};
 
 /// What a server lists.
@@ -13,18 +14,30 @@ use super::connection::{Arrived, Connection};
 pub(crate) struct Listing {
     /// The raw texts of the definitions, in the order of the pages.
     pub(crate) definitions: Vec<Vec<u8>>,
-    /// The connection that they were listed over.
-    pub(crate) generation: u64,
+    /// The moment before the first page, with no change until after the last.
+    pub(crate) mark: Mark,
 }
 
 const MOST_PAGES: usize = 100;
 const MOST_TOOLS: usize = 1000;
 const MOST_BYTES: usize = 16 << 20;
+/// How often a list is begun that changes while it is listed.
+const MOST_BEGINNINGS: usize = 5;
 
 /// Lists the tools. The error is for a person.
 pub(super) async fn list(connection: &Connection, until: Instant) -> Result<Listing, String> {
-    // What changes from here on has to be listed again.
-    connection.forget_change();
+    for _ in 0..MOST_BEGINNINGS {
+        let mark = connection.mark();
+        let definitions = pages(connection, until).await?;
+        // What changes from here on has to be listed again by whoever compares the marks.
+        if connection.mark() == mark {
+            return Ok(Listing { definitions, mark });
+        }
+    }
+    Err("its list of tools changes each time that it is listed".to_owned())
+}
+
+async fn pages(connection: &Connection, until: Instant) -> Result<Vec<Vec<u8>>, String> {
     let mut definitions = Vec::new();
     let mut bytes = 0;
     let mut cursors = BTreeSet::new();
@@ -41,7 +54,7 @@ pub(super) async fn list(connection: &Connection, until: Instant) -> Result<List
             return Err("its tools take more than 16 MB".to_owned());
         }
         match page.next {
-            None => return Ok(Listing { definitions, generation: connection.generation() }),
+            None => return Ok(definitions),
             Some(next) if !cursors.insert(next.clone()) => {
                 return Err("its list of tools comes back to a page that it had".to_owned());
             }

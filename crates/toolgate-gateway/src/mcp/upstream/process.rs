@@ -29,6 +29,8 @@ struct Group(Option<Pid>);
 
 /// What every program may see of our environment.
 const NEEDED: [&str; 5] = ["PATH", "HOME", "LANG", "TMPDIR", "TZ"];
+/// INVARIANT (our token is ours): with it a program could speak to the gate in the name of whoever started it.
+const OURS_ALONE: &str = "TOOLGATE_TOKEN";
 /// How long a program has to end once its stdin is closed, and once it was asked by a signal.
 const GRACE: Duration = Duration::from_secs(2);
 
@@ -48,7 +50,8 @@ impl Process {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .process_group(0)
-            .kill_on_drop(true);
+            .kill_on_drop(true)
+            .env_remove(OURS_ALONE);
         if let Some(directory) = &program.directory {
             command.current_dir(directory);
         }
@@ -59,7 +62,7 @@ impl Process {
                     command.env(name, value);
                 }
             }
-            command.envs(listed);
+            command.envs(listed.iter().filter(|(name, _)| *name != OURS_ALONE));
         }
         let mut child = command.spawn().map_err(|error| format!("it cannot be started: {error}"))?;
         let pid = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);

@@ -47,8 +47,18 @@ impl Bench {
         within: Duration,
         cancelled: impl Future<Output = ()>,
     ) -> Result<String, CallFailure> {
+        self.call_of(Access::Read, arguments, within, cancelled).await
+    }
+
+    async fn call_of(
+        &self,
+        access: Access,
+        arguments: &str,
+        within: Duration,
+        cancelled: impl Future<Output = ()>,
+    ) -> Result<String, CallFailure> {
         let meta = Map::new();
-        let call = ToolCall { tool: "do", arguments, meta: &meta };
+        let call = ToolCall { tool: "do", arguments, meta: &meta, access };
         match self.upstream.call(call, Over::Any, Instant::now() + within, cancelled).await? {
             Answered::Result(result) => {
                 let result: Value = serde_json::from_slice(&result).unwrap();
@@ -60,6 +70,10 @@ impl Bench {
 
     fn said(&self) -> Vec<String> {
         self.said.lock().unwrap().clone()
+    }
+
+    fn generation(&self) -> Option<u64> {
+        self.upstream.mark().map(|mark| mark.generation)
     }
 
     fn count(&self, name: &str) -> u64 {
@@ -85,13 +99,13 @@ async fn eventually(what: &str, holds: impl Fn() -> bool) {
 #[tokio::test]
 async fn nothing_is_started_before_it_is_needed() {
     let bench = Bench::new(&["well"]);
-    assert_eq!(bench.upstream.generation(), None);
+    assert_eq!(bench.generation(), None);
     assert_eq!(bench.call("{}").await.unwrap(), "{}");
-    assert_eq!(bench.upstream.generation(), Some(1));
+    assert_eq!(bench.generation(), Some(1));
     let server = bench.upstream.server().unwrap();
     assert_eq!((server.name.as_str(), server.protocol.as_str()), ("bad\\u{001B}name", "2025-06-18"));
     bench.upstream.close().await;
-    assert_eq!(bench.upstream.generation(), None);
+    assert_eq!(bench.generation(), None);
 }
 
 #[tokio::test]
@@ -162,7 +176,7 @@ async fn calls_of_a_server_that_dies_end_at_once_and_the_next_starts_another() {
     let bench = Bench::new(&["dies", flag.to_str().unwrap()]);
     assert_eq!(bench.call("{}").await.unwrap_err(), CallFailure::Died);
     assert_eq!(bench.call("{}").await.unwrap(), "alive");
-    assert_eq!((bench.count("restarts"), bench.upstream.generation()), (1, Some(2)));
+    assert_eq!((bench.count("restarts"), bench.generation()), (1, Some(2)));
 }
 
 #[tokio::test]
@@ -215,7 +229,7 @@ async fn a_server_may_ask_whether_we_are_there_and_nothing_else() {
 async fn an_answer_that_cannot_be_read_fails_its_call_alone() {
     let bench = Bench::new(&["broken"]);
     assert_eq!(bench.call("{}").await.unwrap_err(), CallFailure::Broken);
-    assert_eq!(bench.upstream.generation(), Some(1), "the server goes on");
+    assert_eq!(bench.generation(), Some(1), "the server goes on");
 }
 
 #[tokio::test]
@@ -241,14 +255,71 @@ async fn a_call_whose_caller_goes_away_is_cancelled_and_may_still_be_answered() 
 }
 
 #[tokio::test]
-async fn a_change_of_the_list_is_noted_until_it_is_listed_again() {
+async fn a_write_whose_caller_goes_away_has_until_its_deadline() {
+    let bench = Bench::new(&["slow", "3"]);
+    bench.list().await.unwrap();
+    let gone = || tokio::time::sleep(Duration::from_millis(100));
+    let read = bench.call_of(Access::Read, "{}", LONG, gone()).await;
+    assert_eq!(read.unwrap_err(), CallFailure::Cancelled, "nobody needs it any more");
+    assert_eq!(bench.call_of(Access::Write, "{}", LONG, gone()).await.unwrap(), "{}");
+}
+
+#[tokio::test]
+async fn one_revision_answers_in_arrays_and_no_other() {
+    let batched = Bench::new(&["batches", "2025-03-26"]);
+    let (one, two) = tokio::join!(batched.call(r#"{"n": 1}"#), batched.call(r#"{"n": 2}"#));
+    assert_eq!((one.unwrap().as_str(), two.unwrap().as_str()), (r#"{"n": 1}"#, r#"{"n": 2}"#));
+    assert_eq!(batched.count("noise_lines"), 0);
+    let other = Bench::new(&["batches", "2025-06-18"]);
+    other.list().await.unwrap();
+    let within = Duration::from_millis(500);
+    let _ = tokio::join!(other.call_until("{}", within, pending()), other.call_until("{}", within, pending()));
+    assert_eq!(other.count("noise_lines"), 1);
+}
+
+#[tokio::test]
+async fn a_close_ends_a_start_that_is_on_its_way_and_nothing_starts_after_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("pid");
+    let bench = Bench::new(&["mute", file.to_str().unwrap()]);
+    let upstream = bench.upstream.clone();
+    let list = tokio::spawn(async move { upstream.list(Instant::now() + LONG).await });
+    eventually("the start", || std::fs::read_to_string(&file).is_ok_and(|pid| !pid.is_empty())).await;
+    bench.upstream.close().await;
+    assert_eq!(list.await.unwrap().unwrap_err().why, "it is closed");
+    let pid = std::fs::read_to_string(&file).unwrap();
+    assert!(!std::path::Path::new(&format!("/proc/{pid}")).exists());
+    assert_eq!(bench.list().await.unwrap_err().why, "it is closed");
+}
+
+#[tokio::test]
+async fn a_program_that_may_not_be_started_is_not() {
+    let program = Program { command: vec!["cat".into()], directory: None, environment: Environment::Inherited };
+    let check = || Err("it is another one".to_owned());
+    let upstream = Upstream::checked(program, Arc::new(|_| {}), Box::new(check));
+    for _ in 0..3 {
+        assert_eq!(upstream.list(Instant::now() + LONG).await.unwrap_err().why, "it is another one");
+    }
+}
+
+#[tokio::test]
+async fn a_change_of_the_list_moves_its_mark_and_a_later_list_has_that() {
     let bench = Bench::new(&["changes"]);
-    bench.list().await.unwrap();
-    assert!(!bench.upstream.list_changed());
+    let before = bench.list().await.unwrap().mark;
+    assert_eq!(bench.upstream.mark(), Some(before));
     bench.call("{}").await.unwrap();
-    assert!(bench.upstream.list_changed());
-    bench.list().await.unwrap();
-    assert!(!bench.upstream.list_changed());
+    assert_ne!(bench.upstream.mark(), Some(before));
+    let after = bench.list().await.unwrap().mark;
+    assert_eq!(bench.upstream.mark(), Some(after));
+}
+
+#[tokio::test]
+async fn a_list_that_changes_while_it_is_listed_is_listed_again() {
+    let once = Bench::new(&["restless", "1"]);
+    let listing = once.list().await.unwrap();
+    assert_eq!(once.upstream.mark(), Some(listing.mark));
+    let why = Bench::new(&["restless", "1000"]).list().await.unwrap_err().why;
+    assert_eq!(why, "its list of tools changes each time that it is listed");
 }
 
 #[tokio::test]
@@ -267,14 +338,16 @@ async fn a_list_has_bounds() {
 #[tokio::test]
 async fn a_call_that_wants_one_connection_goes_over_no_other() {
     let bench = Bench::new(&["well"]);
-    let over = async |generation| {
-        let call = ToolCall { tool: "do", arguments: "{}", meta: &Map::new() };
-        bench.upstream.call(call, Over::Generation(generation), Instant::now() + LONG, pending()).await
+    let over = async |mark| {
+        let call = ToolCall { tool: "do", arguments: "{}", meta: &Map::new(), access: Access::Read };
+        bench.upstream.call(call, Over::Listed(mark), Instant::now() + LONG, pending()).await
     };
-    assert!(matches!(over(1).await, Err(CallFailure::NotReady(_))), "nothing is started for it");
-    let generation = bench.list().await.unwrap().generation;
-    assert!(over(generation).await.is_ok());
-    assert!(matches!(over(generation + 1).await, Err(CallFailure::NotReady(_))));
+    let first = Mark { generation: 1, changes: 0 };
+    assert!(matches!(over(first).await, Err(CallFailure::NotReady(_))), "nothing is started for it");
+    assert_eq!(bench.list().await.unwrap().mark, first);
+    assert!(over(first).await.is_ok());
+    assert!(matches!(over(Mark { generation: 2, ..first }).await, Err(CallFailure::NotReady(_))));
+    assert!(matches!(over(Mark { changes: 1, ..first }).await, Err(CallFailure::NotReady(_))));
 }
 
 #[tokio::test]
@@ -304,7 +377,7 @@ async fn a_program_that_does_not_end_by_itself_is_ended() {
     let bench = Bench::new(&["stays"]);
     bench.list().await.unwrap();
     bench.upstream.close().await;
-    assert_eq!(bench.upstream.generation(), None);
+    assert_eq!(bench.generation(), None);
 }
 
 #[tokio::test]

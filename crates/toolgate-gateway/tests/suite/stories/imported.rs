@@ -129,6 +129,30 @@ fn a_lock_that_does_not_fit_the_contracts_is_a_fault() {
 }
 
 #[test]
+fn without_the_lock_what_was_imported_is_a_fault_unless_that_is_meant() {
+    let desk = Desk::new(&json!([tool("find", "Finds it.", true)]));
+    desk.init(&["--name", "files"]);
+    let lock = desk.file("desk/toolgate.lock");
+    std::fs::remove_file(&lock).unwrap();
+    let check = desk.run(&["check", "desk"]);
+    assert_eq!(check.exit, Some(2), "{check:?}");
+    assert!(check.stdout.contains("toolgate.lock pins nothing of this upstream"), "{check:?}");
+    assert_ne!(desk.call("find", "{}").exit, Some(0));
+    assert_eq!(desk.calls(), [""; 0]);
+
+    let settings = desk.file("desk/toolgate.toml");
+    let text = std::fs::read_to_string(&settings).unwrap();
+    std::fs::write(&settings, text.replace("\ncwd = ", "\npinned = false\ncwd = ")).unwrap();
+    assert_eq!(desk.run(&["check", "desk"]).exit, Some(0));
+    assert_eq!(desk.call("find", "{}").exit, Some(0));
+
+    // What stands there and is no file is not the same as nothing.
+    std::fs::create_dir(&lock).unwrap();
+    let check = desk.run(&["check", "desk"]);
+    assert!(check.exit == Some(2) && check.stdout.contains("toolgate.lock"), "{check:?}");
+}
+
+#[test]
 fn every_text_of_the_server_is_shown_for_review_and_what_is_left_out_is_named() {
     let hidden = tool("hide", "Hides\u{200b} it.", true);
     let desk = Desk::new(&json!([tool("find", "Finds it.\nThen says so.", true), hidden]));
@@ -157,11 +181,30 @@ fn a_server_that_cannot_be_asked_leaves_no_folder() {
     }
 }
 
-/// With the server that people use; `TOOLGATE_PEERS` says where it is installed.
+/// Where the official servers are installed: `$TOOLGATE_PEERS`, else `target/peers`; `None` where it was said that there
+/// are none.
+fn peers() -> Option<PathBuf> {
+    let named = std::env::var_os("TOOLGATE_PEERS").map(PathBuf::from);
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let installed = named.unwrap_or_else(|| workspace.join("target/peers"));
+    if installed.join("node/node_modules").is_dir() {
+        return Some(installed.canonicalize().unwrap());
+    }
+    let meant = std::env::var_os("TOOLGATE_WITHOUT_PEERS").is_some_and(|value| value == "1");
+    assert!(
+        meant,
+        "the MCP servers are not in {}\nhint: run crates/toolgate-gateway/tests/peers/install, or set TOOLGATE_PEERS to \
+         where they are, or set TOOLGATE_WITHOUT_PEERS=1 to do without this test",
+        installed.display()
+    );
+    None
+}
+
+/// With the server that people use.
 #[test]
 fn the_official_filesystem_server_can_be_imported_and_read_through() {
-    let Some(peers) = std::env::var_os("TOOLGATE_PEERS") else { return };
-    let server = Path::new(&peers).join("node/node_modules/.bin/mcp-server-filesystem");
+    let Some(peers) = peers() else { return };
+    let server = peers.join("node/node_modules/.bin/mcp-server-filesystem");
     let desk = Desk::new(&json!([]));
     let data = desk.0.path().canonicalize().unwrap();
     std::fs::write(data.join("a.txt"), "what it says").unwrap();
