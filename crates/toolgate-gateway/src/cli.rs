@@ -14,7 +14,6 @@ mod failure;
 mod folder;
 mod health;
 mod init;
-mod journal;
 mod man;
 mod mcp;
 mod output;
@@ -36,9 +35,10 @@ use color::ColorChoice;
 pub use exit::Exit;
 use failure::{Failure, FailureCode};
 use folder::{find_folder, load, open_store, tell_set_aside, told};
-pub(crate) use journal::journal;
 pub(crate) use output::Output;
 use tree::{Asked, FRONT};
+
+use crate::journal;
 
 /// The trust boundary for LLM tool calls.
 #[derive(Debug, Parser)]

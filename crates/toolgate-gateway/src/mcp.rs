@@ -24,6 +24,8 @@ use toolgate::session::Session;
 
 pub use stdio::TooLong;
 
+use crate::journal::journal;
+
 /// Serves a gate to one MCP client, who asks as this session, over any pair of pipes: a message a line, as on stdin and
 /// stdout. Ends when there is nothing more to read, or `stop` is cancelled, and every call that had begun has its answer.
 ///
@@ -37,5 +39,5 @@ pub async fn serve(
 ) -> Result<(), TooLong> {
     let tools = Arc::new(server::GateFor { gate, session });
     let lines = stdio::Frames::new(input, stdio::LONGEST_LINE);
-    connection::serve(tools, lines, &stdio::FrameWriter::new(output), stop).await
+    connection::serve(tools, lines, &stdio::FrameWriter::new(output), stop, &journal()).await
 }

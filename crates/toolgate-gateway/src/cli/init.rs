@@ -8,9 +8,10 @@ use serde_json::json;
 use tokio::time::Instant;
 use toolgate::contract::Access;
 
-use super::{Exit, Failure, Output, journal};
+use super::{Exit, Failure, Output};
 use crate::import::{Import, import};
 use crate::init::{FIRST_CALL, NewFolder, NotWritten, Server, WORDS, imported, left_out, review, story};
+use crate::journal::journal;
 use crate::mcp::upstream::{Environment, Program, Upstream};
 
 /// Write a new gate folder: the story of a refund, or the tools of a server.

@@ -17,6 +17,7 @@ use toolgate::{Gate, Reply};
 use super::signals::stop_on_interrupt;
 use super::{Exit, Failure, Output, find_folder, tell_set_aside, told};
 use crate::config::{self, Ready};
+use crate::journal::journal;
 use crate::mcp::connection;
 use crate::mcp::server::{GateFor, Tools};
 use crate::mcp::stdio::{self, FrameWriter, Frames};
@@ -65,7 +66,7 @@ impl Mcp {
         let writer = FrameWriter::stdout().map_err(unserved)?;
         let tools = Arc::new(AtFirstCall { prepared: Arc::new(gate), session, gate: OnceCell::new() });
         let lines = Frames::new(stdin, stdio::LONGEST_LINE);
-        let served = connection::serve(Arc::clone(&tools), lines, &writer, &stop).await;
+        let served = connection::serve(Arc::clone(&tools), lines, &writer, &stop, &journal()).await;
         let finished = match tools.gate.get() {
             Some(GateFor { gate, .. }) => gate.finish().await,
             None => Ok(()),
@@ -99,7 +100,7 @@ impl AtFirstCall {
             let gate: Gate = opened.unwrap_or_else(|lost| Err(StoreError::Broken(lost.to_string())))?;
             Ok(GateFor { gate, session: self.session.clone() })
         });
-        opened.await.inspect_err(|error: &StoreError| Output::new().note(&format!("error: {error}")))
+        opened.await.inspect_err(|error: &StoreError| journal()(&format!("error: {error}")))
     }
 }
 
@@ -110,6 +111,6 @@ impl Tools for AtFirstCall {
 
     async fn call(&self, proposed: Proposed) -> Result<Reply, Fault> {
         let outcome = self.open().await?.call(proposed).await;
-        outcome.inspect_err(|fault| Output::new().note(&format!("error: {fault}")))
+        outcome.inspect_err(|fault| journal()(&format!("error: {fault}")))
     }
 }

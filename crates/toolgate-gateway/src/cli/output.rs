@@ -4,12 +4,11 @@ use std::io::{ErrorKind, IsTerminal, Write};
 
 use clap::builder::StyledStr;
 use serde::Serialize;
-use serde_json::Value;
-use toolgate::schema::inert;
 
 use super::color::{ColorChoice, Style, painted};
 use super::{Exit, Failure};
 use crate::config::Finding;
+use crate::journal::visible;
 
 /// Where a command writes.
 #[derive(Debug)]
@@ -23,11 +22,6 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    /// Coloured where a terminal shows it.
-    pub(crate) fn new() -> Self {
-        Self::colored(ColorChoice::Auto)
-    }
-
     /// Coloured as it was asked for.
     pub(crate) fn colored(choice: ColorChoice) -> Self {
         let (out, err) = (std::io::stdout().is_terminal(), std::io::stderr().is_terminal());
@@ -125,13 +119,5 @@ impl Output {
     fn beside(&mut self, text: &str) {
         // There is nowhere left to say that stderr is gone.
         let _ = writeln!(std::io::stderr(), "{text}");
-    }
-}
-
-/// The text without what could move the cursor, hide or reorder it.
-fn visible(text: &str) -> String {
-    match inert(Value::from(text)) {
-        Value::String(text) => text,
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => String::new(),
     }
 }

@@ -15,6 +15,7 @@ use super::{Exit, Failure, Output, find_folder, load, tell_set_aside};
 use crate::config::{Loaded, Purpose};
 use crate::http::{Open, Server, Settings, Watch, holder};
 use crate::identity::Doorkeeper;
+use crate::journal::{Say, journal};
 
 /// Answer programs over HTTP.
 #[derive(Debug, Args)]
@@ -59,7 +60,9 @@ impl Serve {
             output.note("warning: for development only: whoever reaches this port is the one user it was started as");
         }
         let draining = CancellationToken::new();
-        let server = Server::listen(gate, doorkeeper, &settings, draining.clone(), OnStderr { calls: self.dev }).await;
+        let server =
+            Server::listen(gate, doorkeeper, &settings, draining.clone(), OnStderr { calls: self.dev, say: journal() })
+                .await;
         let server = server.map_err(|error| not_listening(&error, settings.listen))?;
         drain_then_stop(interrupts, draining);
         let url = format!("http://{}", server.address());
@@ -67,10 +70,10 @@ impl Serve {
             true => output.json(&json!({ "listening": url })),
             false => output.line(&format!("listening on {url}")),
         }
-        let drained = server.run(|open| Output::new().note(&still_open(open))).await;
+        let drained = server.run(|open| journal()(&still_open(open))).await;
         upstreams.close().await;
         drained?;
-        output.note("drained: every call has its answer, and all of it is on record");
+        journal()("drained: every call has its answer, and all of it is on record");
         Ok(Exit::Ok)
     }
 
@@ -136,17 +139,18 @@ fn not_listening(error: &io::Error, listen: SocketAddr) -> Failure {
 struct OnStderr {
     /// A line for each call.
     calls: bool,
+    say: Say,
 }
 
 impl Watch for OnStderr {
     fn answered(&self, answer: &Result<Reply, Fault>) {
         if self.calls {
-            Output::new().note(&line(answer));
+            (self.say)(&line(answer));
         }
     }
 
     fn failed(&self, fault: &Fault) {
-        Output::new().note(&format!("error: {fault}"));
+        (self.say)(&format!("error: {fault}"));
     }
 }
 

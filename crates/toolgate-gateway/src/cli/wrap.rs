@@ -7,9 +7,9 @@ use std::sync::Arc;
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::journal::{self, journal};
 use super::signals::stop_on_interrupt;
 use super::{Exit, Failure, Output};
+use crate::journal::{self, journal};
 use crate::mcp::connection;
 use crate::mcp::stdio::{self, FrameWriter, Frames};
 use crate::mcp::upstream::{Environment, Program};
@@ -69,7 +69,7 @@ impl Wrap {
         let stdin = stdio::stdin().map_err(unserved)?;
         let writer = FrameWriter::stdout().map_err(unserved)?;
         let lines = Frames::new(stdin, stdio::LONGEST_LINE);
-        let served = connection::serve(Arc::clone(&wrapped), lines, &writer, &stop).await;
+        let served = connection::serve(Arc::clone(&wrapped), lines, &writer, &stop, &journal()).await;
         let closed = wrapped.close().await;
         journal::flush();
         closed?;

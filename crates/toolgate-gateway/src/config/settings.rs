@@ -13,6 +13,7 @@ use crate::backend::mcp::pins::{Lock, Pins};
 use crate::backend::{Place, Upstreams};
 use crate::http;
 use crate::identity::Identity;
+use crate::journal::journal;
 use crate::mcp::upstream::{Environment, Program, Upstream};
 
 /// The settings of a folder.
@@ -92,7 +93,7 @@ impl Settings {
         let upstream = |(name, program): (&String, &Program)| {
             let directory = program.directory.as_ref().map_or_else(|| dir.to_owned(), |below| dir.join(below));
             let program = Program { directory: Some(directory), ..program.clone() };
-            let say = crate::cli::journal();
+            let say = journal();
             let pins = lock.get(name).map(|pinned| Arc::new(Pins::new(name.clone(), pinned.clone(), Arc::clone(&say))));
             (name.clone(), (Upstream::new(program, say), pins))
         };

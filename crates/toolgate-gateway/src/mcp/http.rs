@@ -123,7 +123,7 @@ pub(crate) async fn handle(tools: &impl Tools, headers: &Headers<'_>, body: &[u8
     if !headers.takes_json() {
         return refused(NOT_ACCEPTABLE, "the answer is JSON: send `Accept: application/json, text/event-stream`");
     }
-    let limits = Limits { size: body.len(), ..Limits::default() };
+    let limits = message::limits(body);
     let Asked { id, method, params, envelope, spoken } = match read(headers, body, &limits) {
         Ok(Some(asked)) => asked,
         Ok(None) => return HttpAnswer { status: ACCEPTED, content_type: None, body: String::new() },
@@ -177,7 +177,7 @@ fn agreeing(
     Ok((spoken, envelope))
 }
 
-/// Which era the header speaks of. Without one it is 2025-03-26, which had no such header.
+/// Which era the header speaks of. Without one it is a revision before 2025-06-18, which had no such header.
 fn spoken(headers: &Headers<'_>) -> Result<Spoken, Broken> {
     let value = match headers.version {
         Header::Absent => return Ok(Spoken::Handshake),

@@ -62,6 +62,12 @@ pub(crate) const INTERNAL_ERROR: i64 = -32603;
 const KNOWN: [&str; 6] = ["jsonrpc", "id", "method", "params", "result", "error"];
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
+/// The bounds under which a message is read. The depth of arguments is bounded where they are admitted, and counted from
+/// there at every door: what stands around them is no part of them.
+pub(crate) fn limits(frame: &[u8]) -> Limits {
+    Limits { size: frame.len(), depth: usize::MAX, ..Limits::default() }
+}
+
 /// Reads one message. One byte order mark before it is skipped. What the parameters hold is not looked at, but for the
 /// bounds of the whole.
 pub(crate) fn read<'a>(frame: &'a [u8], limits: &Limits) -> Result<Message<'a>, Broken> {

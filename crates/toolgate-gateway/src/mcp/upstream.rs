@@ -32,6 +32,9 @@ pub(crate) use connection::{Answered, CallFailure};
 pub(crate) use counts::Counts;
 pub(crate) use handshake::ServerInfo;
 pub(crate) use listing::Listing;
+pub(crate) use process::kill_all;
+
+pub(crate) use crate::journal::Say;
 
 use connection::Connection;
 
@@ -53,9 +56,6 @@ pub(crate) enum Environment {
     /// What any program needs, and these variables.
     Listed(BTreeMap<String, String>),
 }
-
-/// Where lines for a person go. It never blocks.
-pub(crate) type Say = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// One MCP server. Cloning gives another handle of it.
 #[derive(Clone)]

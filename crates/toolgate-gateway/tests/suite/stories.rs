@@ -19,6 +19,7 @@ mod shapes;
 mod shell;
 mod store;
 mod tokens;
+mod unread;
 
 use std::path::Path;
 use std::time::{Duration, Instant};

@@ -7,14 +7,16 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::list::{List, read_text, unreadable};
-use crate::cli::Output;
 use crate::config::Finding;
+use crate::journal::Say;
 
 /// A file of tokens that is read again whenever it is another one.
 pub(super) struct Watched {
     name: PathBuf,
     path: PathBuf,
     seen: Mutex<Option<Seen>>,
+    /// It never blocks, so that it may be called under the lock.
+    say: Say,
 }
 
 /// What was read, and of which file.
@@ -40,8 +42,8 @@ enum Stamp {
 }
 
 impl Watched {
-    pub(super) fn new(name: &Path, path: &Path) -> Self {
-        Self { name: name.to_owned(), path: path.to_owned(), seen: Mutex::new(None) }
+    pub(super) fn new(name: &Path, path: &Path, say: Say) -> Self {
+        Self { name: name.to_owned(), path: path.to_owned(), seen: Mutex::new(None), say }
     }
 
     /// The list as it is now; `None` where it cannot be known. That is told on stderr, once for each reason.
@@ -55,8 +57,8 @@ impl Watched {
         let told = seen.as_ref().and_then(|seen| seen.trouble.as_ref());
         if now.trouble.as_ref() != told {
             match &now.trouble {
-                Some(trouble) => Output::new().note(&format!("error: nobody is admitted by token: {trouble}")),
-                None => Output::new().note("the tokens can be read again"),
+                Some(trouble) => (self.say)(&format!("error: nobody is admitted by token: {trouble}")),
+                None => (self.say)("the tokens can be read again"),
             }
         }
         seen.insert(now).list.clone()

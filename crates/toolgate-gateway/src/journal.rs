@@ -1,11 +1,15 @@
 //! Lines beside the answer that nobody waits for: a stderr that is not read must never hold up a call.
 
+use std::io::Write;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use super::Output;
-use crate::mcp::upstream::Say;
+use serde_json::Value;
+use toolgate::schema::inert;
+
+/// Where lines for a person go. It never blocks.
+pub(crate) type Say = Arc<dyn Fn(&str) + Send + Sync>;
 
 enum Entry {
     Line(String),
@@ -44,11 +48,19 @@ fn entries() -> &'static SyncSender<Entry> {
 }
 
 fn write(entries: &Receiver<Entry>) {
-    let mut output = Output::new();
     while let Ok(entry) = entries.recv() {
         match entry {
-            Entry::Line(line) => output.note(&line),
+            // There is nowhere left to say that stderr is gone.
+            Entry::Line(line) => drop(writeln!(std::io::stderr(), "{}", visible(&line))),
             Entry::Mark(mark) => drop(mark.send(())),
         }
+    }
+}
+
+/// The text without what could move the cursor, hide or reorder it.
+pub(crate) fn visible(text: &str) -> String {
+    match inert(Value::from(text)) {
+        Value::String(text) => text,
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => String::new(),
     }
 }
