@@ -13,7 +13,7 @@ use toolgate::fault::Fault;
 use super::signals::Interrupts;
 use super::{Exit, Failure, Output, find_folder, load, tell_set_aside};
 use crate::config::{Loaded, Purpose};
-use crate::http::{Open, Server, Settings, Watch, holder};
+use crate::http::{NotListening, Open, Server, Settings, Watch, holder};
 use crate::identity::Doorkeeper;
 use crate::journal::{Say, journal};
 
@@ -124,9 +124,11 @@ fn still_open(Open { connections, calls }: Open) -> String {
     )
 }
 
-fn not_listening(error: &io::Error, listen: SocketAddr) -> Failure {
-    if error.kind() != io::ErrorKind::AddrInUse {
-        return Failure::usage(format!("it cannot listen at {listen}: {error}"));
+fn not_listening(error: &NotListening, listen: SocketAddr) -> Failure {
+    match error {
+        NotListening::Io(error) if error.kind() == io::ErrorKind::AddrInUse => {}
+        NotListening::Io(error) => return Failure::usage(format!("it cannot listen at {listen}: {error}")),
+        NotListening::Exposed(_) => return Failure::usage(error.to_string()),
     }
     let holder = match holder(listen) {
         Some((id, name)) => format!("process {id} ({name}) listens there"),

@@ -25,6 +25,7 @@ use toolgate::session::Session;
 use toolgate::{Gate, Reply};
 
 use super::guard::{Guard, Twice, only};
+use super::health::Readiness;
 use super::problem::{Kind, Problem};
 use super::{Bounds, Watch, approvals, audit, calls, health, ledger, mcp, tools};
 use crate::identity::{Caller, Doorkeeper, Scope};
@@ -37,6 +38,7 @@ pub(super) struct Door {
     bounds: Bounds,
     /// A place for each call that may run at once.
     running: Semaphore,
+    readiness: Readiness,
     draining: CancellationToken,
     watch: Box<dyn Watch>,
 }
@@ -64,11 +66,15 @@ impl Door {
         watch: Box<dyn Watch>,
     ) -> Self {
         let running = Semaphore::new(bounds.calls.min(Semaphore::MAX_PERMITS));
-        Self { gate, doorkeeper, guard, bounds, running, draining, watch }
+        Self { gate, doorkeeper, guard, bounds, running, readiness: Readiness::default(), draining, watch }
     }
 
     pub(super) fn gate(&self) -> &Gate {
         &self.gate
+    }
+
+    pub(super) fn readiness(&self) -> &Readiness {
+        &self.readiness
     }
 
     pub(super) fn bounds(&self) -> &Bounds {

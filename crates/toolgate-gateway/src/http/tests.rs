@@ -169,6 +169,16 @@ async fn the_record_is_shown_to_its_own_tenant_as_it_was_sealed() {
 }
 
 #[tokio::test]
+async fn nobody_listens_to_other_machines_without_asking_who_they_are() {
+    for everywhere in ["0.0.0.0:0", "[::]:0"] {
+        let settings = Settings { listen: everywhere.parse().unwrap(), ..Settings::default() };
+        let keeper = Doorkeeper::Local(alice());
+        let listening = Server::listen(gate(), keeper, &settings, CancellationToken::new(), Told::default()).await;
+        assert!(matches!(listening, Err(NotListening::Exposed(at)) if at == settings.listen), "{everywhere}");
+    }
+}
+
+#[tokio::test]
 async fn a_gate_that_fails_is_a_problem_that_keeps_what_was_answered() {
     let gate = gate();
     let told = Told::default();
