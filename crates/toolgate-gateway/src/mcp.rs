@@ -8,7 +8,7 @@
 
 pub(crate) mod connection;
 pub(crate) mod http;
-pub(crate) mod message;
+pub mod message;
 pub(crate) mod server;
 pub(crate) mod shown;
 pub(crate) mod stdio;

@@ -59,3 +59,22 @@ pub(super) async fn ready(State(door): State<Arc<Door>>) -> Result<Response, Pro
         None => Err(Problem::new(Kind::Unavailable, "the store does not answer")),
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test may panic")]
+mod tests {
+    use super::super::tests::gate;
+    use super::*;
+
+    #[tokio::test]
+    async fn what_was_found_is_kept_for_a_moment_and_looked_at_again_after_it() {
+        let (gate, readiness) = (gate(), Readiness::default());
+        assert_eq!(readiness.of(&gate).await, Some(Ok(())));
+        gate.finish().await.unwrap();
+        // However slow the machine is, this moment has not passed, and that one has.
+        for (at, found) in [(Instant::now() + KEPT * 1000, Ok(())), (Instant::now() - KEPT, Err(Fault::Closing))] {
+            *readiness.0.lock().await = Some((at, Some(Ok(()))));
+            assert_eq!(readiness.of(&gate).await, Some(found));
+        }
+    }
+}

@@ -44,7 +44,7 @@ struct Paid {
     paid_to: String,
 }
 
-fn gate() -> Gate {
+pub(super) fn gate() -> Gate {
     let pay = Tool::write("pay", |pay: Pay, _: &Context| async move {
         assert!(pay.cents > 0);
         Ok(Paid { paid_to: pay.to })
@@ -131,6 +131,10 @@ async fn an_approval_is_found_answered_once_and_by_whom_it_asks_for() {
     let used = body(approvals::listed(&door, &mia(), None).await).await;
     assert_eq!(used["approvals"][0]["state"], "used");
     assert_eq!(code(approvals::listed(&door, &mia(), Some("state=open")).await), "400 bad_query");
+    let newest = pay(&door, 901).await["error"]["approval"]["id"].clone();
+    let one = body(approvals::listed(&door, &mia(), Some("limit=1")).await).await;
+    assert_eq!((one["approvals"].as_array().unwrap().len(), &one["approvals"][0]["id"]), (1, &newest));
+    assert_eq!(code(approvals::listed(&door, &mia(), Some("limit=1001")).await), "400 bad_query");
 }
 
 #[tokio::test]

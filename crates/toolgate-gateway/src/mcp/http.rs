@@ -171,8 +171,14 @@ fn agreeing(
     match (spoken, &envelope) {
         (Spoken::Handshake, None) => {}
         (Spoken::Handshake, Some(_)) => return Err(mismatch(OTHER_VERSION)),
-        (Spoken::Stateless, None) => return Err(missing()),
-        (Spoken::Stateless, Some(envelope)) => same(headers, envelope, method, params, limits)?,
+        (Spoken::Stateless, None) => {
+            same(headers, method, params, limits)?;
+            return Err(missing());
+        }
+        (Spoken::Stateless, Some(envelope)) if !headers.version.is(&envelope.version) => {
+            return Err(mismatch(OTHER_VERSION));
+        }
+        (Spoken::Stateless, Some(_)) => same(headers, method, params, limits)?,
     }
     Ok((spoken, envelope))
 }
@@ -195,16 +201,7 @@ fn spoken(headers: &Headers<'_>) -> Result<Spoken, Broken> {
 }
 
 /// INVARIANT (one reading): whoever routes by the headers and whoever reads the body see the same request.
-fn same(
-    headers: &Headers<'_>,
-    envelope: &Envelope,
-    method: &str,
-    params: Option<&[u8]>,
-    limits: &Limits,
-) -> Result<(), Broken> {
-    if !headers.version.is(&envelope.version) {
-        return Err(mismatch(OTHER_VERSION));
-    }
+fn same(headers: &Headers<'_>, method: &str, params: Option<&[u8]>, limits: &Limits) -> Result<(), Broken> {
     if !headers.method.is(method) {
         return Err(mismatch("`Mcp-Method` must be there, and name the method of the body"));
     }

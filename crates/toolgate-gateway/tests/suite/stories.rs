@@ -1,5 +1,6 @@
 //! What data cannot tell: callers that go away, processes that are killed, races, broken stores and broken folders.
 
+mod abuse;
 mod admit;
 mod cases;
 mod drained;
