@@ -58,6 +58,17 @@ pub struct Server {
     draining: CancellationToken,
 }
 
+/// Why a door does not listen.
+#[derive(Debug, thiserror::Error)]
+pub enum NotListening {
+    /// Whoever shows nothing is answered on this machine alone.
+    #[error("{0} is reached from other machines, and people that a folder lists are not asked who they are")]
+    Exposed(SocketAddr),
+    /// The system does not let it.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
 /// The operator, who watches a door.
 pub trait Watch: Send + Sync + 'static {
     /// A call has its answer.
@@ -81,13 +92,21 @@ const PAUSE: Duration = Duration::from_millis(50);
 
 impl Server {
     /// Opens a door to a gate. It answers once it [runs](Server::run), until `draining` is cancelled.
+    ///
+    /// INVARIANT (known beyond loopback): a door that other machines reach has a doorkeeper who asks for tokens.
     pub async fn listen(
         gate: Gate,
         doorkeeper: Doorkeeper,
         settings: &Settings,
         draining: CancellationToken,
         watch: impl Watch,
-    ) -> io::Result<Self> {
+    ) -> Result<Self, NotListening> {
+        match doorkeeper {
+            Doorkeeper::Local(_) if !settings.listen.ip().is_loopback() => {
+                return Err(NotListening::Exposed(settings.listen));
+            }
+            Doorkeeper::Local(_) | Doorkeeper::Tokens(_) => {}
+        }
         let listener = TcpListener::bind(settings.listen).await?;
         let address = listener.local_addr()?;
         let guard = Guard::new(address, settings);

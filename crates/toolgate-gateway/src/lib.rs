@@ -3,7 +3,7 @@
 //!
 //! [`config`] reads a folder, `cases` hold it to what it is meant to do, [`backend`] runs its tools, [`identity`] knows its
 //! people, [`http`] and [`mcp`] answer programs, `import` makes contracts of an MCP server's tools, `wrap` is a gate over one
-//! such server, [`cli`] is the command.
+//! such server, `journal` is a stderr that never blocks, [`cli`] is the command.
 
 pub mod backend;
 mod cases;

@@ -8,7 +8,7 @@
 
 pub(crate) mod connection;
 pub(crate) mod http;
-pub(crate) mod message;
+pub mod message;
 pub(crate) mod server;
 pub(crate) mod shown;
 pub(crate) mod stdio;
@@ -22,6 +22,8 @@ use tokio::io::AsyncRead;
 use tokio_util::sync::CancellationToken;
 use toolgate::Gate;
 use toolgate::session::Session;
+
+use crate::cli::journal;
 
 /// Serves a gate to one MCP client, who asks as this session, over any pair of pipes: a message a line, as on stdin and
 /// stdout. Ends when there is nothing more to read, or `stop` is cancelled, and every call that had begun has its answer.
@@ -38,6 +40,6 @@ pub async fn serve(
     let tools = Arc::new(server::GateFor { gate, session });
     let lines = stdio::Frames::new(input, stdio::LONGEST_LINE);
     let writer = stdio::FrameWriter::to(move || output)?;
-    let served = connection::serve(tools, lines, &writer, stop).await;
+    let served = connection::serve(tools, lines, &writer, stop, &journal()).await;
     served.map_err(|too_long| io::Error::new(io::ErrorKind::InvalidData, too_long))
 }

@@ -53,6 +53,7 @@ pub(crate) struct Options {
 pub(crate) struct Wrapped {
     me: Weak<Self>,
     upstream: Upstream,
+    program: Program,
     writes: Writes,
     state: Arc<State>,
     session: Session,
@@ -106,7 +107,8 @@ impl Wrapped {
         };
         let wrapped = Arc::new_cyclic(|me| Self {
             me: Weak::clone(me),
-            upstream: Upstream::checked(program, Arc::clone(&say), Box::new(check)),
+            upstream: Upstream::checked(program.clone(), Arc::clone(&say), Box::new(check)),
+            program,
             writes: options.writes,
             state: Arc::new(state),
             session: Session::new(Principal::new("local", "local"), "local").in_run(run),
@@ -195,6 +197,12 @@ impl Wrapped {
         if self.pins().is_none() && !memory.repin {
             let pins = Pins::read(self.state.dir()).map_err(|why| Failure::new(FailureCode::LockUnreadable, why))?;
             *locked(&self.pinned) = pins;
+        }
+        // The start holds them to it as well; here it is told by its own code.
+        if self.upstream.mark().is_none() {
+            let (program, pins) = (self.program.clone(), self.pins());
+            let held = blocking(move || files_hold(&program, pins.as_ref())).await;
+            held.map_err(|why| Failure::new(FailureCode::NotAsPinned, why))?;
         }
         let listing = self.upstream.list(Instant::now() + LONGEST_LIST).await;
         let listing = listing.map_err(|not_ready| {

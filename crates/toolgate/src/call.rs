@@ -108,19 +108,25 @@ impl OperationId {
 }
 
 impl TraceContext {
-    /// Reads the headers `traceparent` (version 00) and `tracestate`. As the standard demands, a malformed `traceparent`
-    /// is no trace context at all, and a malformed `tracestate` is left out; neither is a fault of the call.
+    /// Reads the headers `traceparent` and `tracestate`. As the standard demands, a malformed `traceparent` is no trace
+    /// context at all, and a malformed `tracestate` is left out; neither is a fault of the call. Of a version above 00 the
+    /// part that 00 has is taken, and passed on as 00; there is no version ff.
     pub fn parse(parent: &str, state: Option<&str>) -> Option<Self> {
         let mut parts = parent.split('-');
         let (version, trace, span, flags) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
-        let fits = parts.next().is_none()
-            && version == "00"
+        let known = version == "00";
+        let fits = (!known || parts.next().is_none())
+            && is_hex(version, 2)
+            && version != "ff"
             && is_hex(trace, 32)
             && is_hex(span, 16)
             && is_hex(flags, 2)
             && [trace, span].iter().all(|id| id.bytes().any(|digit| digit != b'0'));
         let state = state.filter(|state| is_state(state)).map(str::to_owned);
-        fits.then(|| Self { parent: parent.to_owned(), state })
+        // Of the flags of later versions only the one that 00 has is known: whether the trace is sampled.
+        let sampled = || u8::from_str_radix(flags, 16).map_or(0, |flags| flags & 1);
+        let parent = || if known { parent.to_owned() } else { format!("00-{trace}-{span}-{:02x}", sampled()) };
+        fits.then(|| Self { parent: parent(), state })
     }
 
     /// What `traceparent` says.
@@ -197,7 +203,10 @@ mod tests {
             "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7",
             "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01-00",
             "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01-",
-            "01-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+            "01-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01.what",
+            "01-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7",
+            "0-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+            "FF-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
             "ff-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
             "00-4BF92F3577B34DA6A3CE929D0E0E4736-00f067aa0ba902b7-01",
             "00-00000000000000000000000000000000-00f067aa0ba902b7-01",
@@ -209,6 +218,17 @@ mod tests {
             "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01\r\nX-Admin: 1",
         ] {
             assert_eq!(TraceContext::parse(wrong, Some("a=b")), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn of_a_later_version_the_known_part_is_passed_on_as_the_known_version() {
+        for (later, known) in [("01", "01"), ("cc", "01"), ("01", "00"), ("fe", "ff-what-is-not-known")] {
+            let said = format!("{later}-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-{known}");
+            let context = TraceContext::parse(&said, Some("a=b")).unwrap();
+            let flags = if known == "00" { "00" } else { "01" };
+            let expected = format!("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-{flags}");
+            assert_eq!((context.parent(), context.state()), (expected.as_str(), Some("a=b")), "{said}");
         }
     }
 

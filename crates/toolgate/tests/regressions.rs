@@ -401,3 +401,28 @@ async fn advice_named_a_tool_that_the_session_may_not_see() {
     assert_eq!(said(call(&gate, &person("alice"), "pay", arguments.clone()).await), Value::Null);
     assert_eq!(said(call(&gate, &person("mia").role("clerk"), "pay", arguments).await), json!("find"));
 }
+
+#[tokio::test]
+async fn a_tool_that_repeated_a_secret_brought_it_into_the_record() {
+    let repeated = |_| {
+        let failure = Failure::new(FailureKind::Reported, "declined", "no card \"4000 0027\" of Ada Byron");
+        Answer::failed(Effect::None, failure)
+    };
+    let contract = json!({
+        "description": "Charges a card.", "effect": "write",
+        "input": {"properties": {
+            "card": {"type": "string", "x-secret": true}, "holder": {"type": "string", "x-personal": true},
+        }, "required": ["card", "holder"]},
+    });
+    let gate = Gate::builder()
+        .tool(Tool::new("charge", keys(contract), Told::runs(repeated) as Arc<dyn Backend>))
+        .policy(PERMIT_ALL)
+        .store(Store::memory())
+        .build()
+        .unwrap();
+    call(&gate, &person("alice"), "charge", json!({"card": "4000 0027", "holder": "Ada Byron"})).await;
+    gate.finish().await.unwrap();
+    let record: String = gate.store().tail(10).await.unwrap().into_iter().map(|sealed| sealed.body).collect();
+    assert!(record.contains("no card"), "{record}");
+    assert!(!record.contains("4000 0027") && !record.contains("Ada Byron"), "{record}");
+}

@@ -9,8 +9,9 @@ use tokio::time::Instant;
 use toolgate::contract::Access;
 
 use super::failure::FailureCode;
+use super::journal::journal;
 use super::patience::patiently;
-use super::{Exit, Failure, Output, journal};
+use super::{Exit, Failure, Output};
 use crate::import::{Import, import};
 use crate::init::{FIRST_CALL, NewFolder, NotWritten, Server, WORDS, imported, left_out, review, story};
 use crate::mcp::upstream::{Environment, Program, Upstream};

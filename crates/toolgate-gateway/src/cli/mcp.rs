@@ -63,7 +63,7 @@ impl Mcp {
         let writer = FrameWriter::stdout().map_err(unserved)?;
         let tools = Arc::new(AtFirstCall { prepared: Arc::new(gate), session, gate: OnceCell::new() });
         let lines = Frames::new(stdin, stdio::LONGEST_LINE);
-        let served = connection::serve(Arc::clone(&tools), lines, &writer, &stop).await;
+        let served = connection::serve(Arc::clone(&tools), lines, &writer, &stop, &journal()).await;
         let finished = match tools.gate.get() {
             Some(GateFor { gate, .. }) => gate.finish().await,
             None => Ok(()),

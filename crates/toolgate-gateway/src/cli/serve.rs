@@ -11,11 +11,11 @@ use toolgate::Reply;
 use toolgate::fault::Fault;
 
 use super::failure::FailureCode;
-use super::journal;
+use super::journal::{self, journal};
 use super::signals::Interrupts;
 use super::{Exit, Failure, Output, Said, Say, find_folder, load, tell_set_aside};
 use crate::config::{Loaded, Purpose};
-use crate::http::{Open, Server, Settings, Watch, holder};
+use crate::http::{NotListening, Open, Server, Settings, Watch, holder};
 use crate::identity::Doorkeeper;
 
 /// Answer programs over HTTP.
@@ -64,7 +64,7 @@ impl Serve {
             output.warning("for development only: whoever reaches this port is the one user it was started as");
         }
         let draining = CancellationToken::new();
-        let watch = OnStderr { calls: self.dev, say: journal::journal() };
+        let watch = OnStderr { calls: self.dev, say: journal() };
         let server = Server::listen(gate, doorkeeper, &settings, draining.clone(), watch).await;
         let server = server.map_err(|error| not_listening(&error, settings.listen))?;
         drain_then_stop(interrupts, draining);
@@ -73,11 +73,11 @@ impl Serve {
             true => output.json(&json!({ "listening": url })),
             false => output.line(&format!("listening on {url}")),
         }
-        let drained = server.run(|open| Output::new().note(&still_open(open))).await;
+        let drained = server.run(|open| journal()(Said::Note(still_open(open)))).await;
         upstreams.close().await;
         journal::flush();
         drained?;
-        output.note("drained: every call has its answer, and all of it is on record");
+        journal()(Said::Note("drained: every call has its answer, and all of it is on record".into()));
         Ok(Exit::Ok)
     }
 
@@ -128,9 +128,13 @@ fn still_open(Open { connections, calls }: Open) -> String {
     )
 }
 
-fn not_listening(error: &io::Error, listen: SocketAddr) -> Failure {
-    if error.kind() != io::ErrorKind::AddrInUse {
-        return Failure::new(FailureCode::CannotListen, format!("it cannot listen at {listen}: {error}"));
+fn not_listening(error: &NotListening, listen: SocketAddr) -> Failure {
+    match error {
+        NotListening::Io(error) if error.kind() == io::ErrorKind::AddrInUse => {}
+        NotListening::Io(error) => {
+            return Failure::new(FailureCode::CannotListen, format!("it cannot listen at {listen}: {error}"));
+        }
+        NotListening::Exposed(_) => return Failure::new(FailureCode::NotLoopback, error.to_string()),
     }
     let holder = match holder(listen) {
         Some((id, name)) => format!("process {id} ({name}) listens there"),

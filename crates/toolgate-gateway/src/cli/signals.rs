@@ -3,10 +3,11 @@
 use std::io;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
-
 use tokio_util::sync::CancellationToken;
 
-use super::Output;
+use super::Said;
+use super::journal::{self, journal};
+use crate::mcp::upstream;
 
 /// What a shell shows for a command that an interrupt stopped.
 const INTERRUPTED: i32 = 130;
@@ -34,7 +35,10 @@ impl Interrupts {
     /// Ends the process at the next.
     pub(super) async fn stop(mut self) -> ! {
         self.next().await;
-        Output::new().note("stopped: what was running is unknown until it is looked up");
+        // They are in process groups of their own, which no signal to ours reaches.
+        upstream::kill_all();
+        journal()(Said::Note("stopped: what was running is unknown until it is looked up".into()));
+        journal::flush();
         std::process::exit(INTERRUPTED);
     }
 }
@@ -56,7 +60,7 @@ pub(super) fn stop_on_interrupt() -> CancellationToken {
         interrupts.next().await;
         told.cancel();
         let text = "interrupted: waiting for the running calls to end within their deadlines; again to stop";
-        Output::new().note(text);
+        journal()(Said::Note(text.into()));
         interrupts.stop().await
     });
     stop

@@ -72,7 +72,7 @@ impl Wrap {
         let stdin = stdio::stdin().map_err(unserved)?;
         let writer = FrameWriter::stdout().map_err(unserved)?;
         let lines = Frames::new(stdin, stdio::LONGEST_LINE);
-        let served = connection::serve(Arc::clone(&wrapped), lines, &writer, &stop).await;
+        let served = connection::serve(Arc::clone(&wrapped), lines, &writer, &stop, &journal()).await;
         let closed = wrapped.close().await;
         journal::flush();
         closed?;

@@ -21,6 +21,8 @@ use crate::shown;
 
 /// The states by which a list can be narrowed.
 const STATES: [&str; 5] = ["pending", "granted", "denied", "used", "expired"];
+/// How many are listed where nothing is said, and at most: the newest.
+const LISTED: (usize, usize) = (100, 1000);
 
 pub(super) async fn list(
     State(door): State<Arc<Door>>,
@@ -32,7 +34,8 @@ pub(super) async fn list(
 }
 
 pub(super) async fn listed(door: &Door, session: &Session, query: Option<&str>) -> Result<Response, Problem> {
-    let query = Query::read(query, &["state"])?;
+    let query = Query::read(query, &["state", "limit"])?;
+    let limit = query.limit(LISTED.0, LISTED.1)?;
     let wanted = query.text("state");
     if wanted.is_some_and(|wanted| !STATES.contains(&wanted)) {
         let problem = Problem::new(Kind::BadQuery, "an approval is never in such a state");
@@ -41,7 +44,7 @@ pub(super) async fn listed(door: &Door, session: &Session, query: Option<&str>) 
     let now = door.gate().now();
     let approvals = all(door, session).await?;
     let of_state = approvals.iter().filter(|one| wanted.is_none_or(|wanted| one.state_at(now) == wanted));
-    let listed: Vec<Value> = of_state.map(|one| shown::approval(one, now)).collect();
+    let listed: Vec<Value> = of_state.take(limit).map(|one| shown::approval(one, now)).collect();
     Ok(json_response(&json!({ "approvals": listed })))
 }
 

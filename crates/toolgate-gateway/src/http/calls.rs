@@ -85,7 +85,7 @@ pub(super) async fn answer(State(door): State<Arc<Door>>, request: Request<Body>
     };
     let answers = tokio::time::timeout(door.longest_turn(), turn).await.map_err(|_| {
         let detail = "the calls took longer than every deadline; what they did is in the ledger";
-        Problem::new(Kind::TimedOut, detail).hint("send the same calls again: what was done is not done twice")
+        Problem::new(Kind::TimedOut, detail).hint("look at the ledger before you send them again")
     })?;
     answers.iter().for_each(|answer| door.saw(answer));
     Ok(respond(&door, &ids, &answers, &asked.answer(&answers)))

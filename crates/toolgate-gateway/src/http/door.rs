@@ -25,6 +25,7 @@ use toolgate::session::Session;
 use toolgate::{Gate, Reply};
 
 use super::guard::{Guard, Twice, only};
+use super::health::Readiness;
 use super::lent::lend;
 use super::problem::{Kind, Problem};
 use super::{Bounds, Watch, approvals, audit, calls, health, ledger, mcp, tools};
@@ -38,6 +39,7 @@ pub(super) struct Door {
     bounds: Bounds,
     /// A place for each call that may run at once.
     running: Semaphore,
+    readiness: Readiness,
     draining: CancellationToken,
     watch: Box<dyn Watch>,
 }
@@ -65,11 +67,15 @@ impl Door {
         watch: Box<dyn Watch>,
     ) -> Self {
         let running = Semaphore::new(bounds.calls.min(Semaphore::MAX_PERMITS));
-        Self { gate, doorkeeper, guard, bounds, running, draining, watch }
+        Self { gate, doorkeeper, guard, bounds, running, readiness: Readiness::default(), draining, watch }
     }
 
     pub(super) fn gate(&self) -> &Gate {
         &self.gate
+    }
+
+    pub(super) fn readiness(&self) -> &Readiness {
+        &self.readiness
     }
 
     pub(super) fn bounds(&self) -> &Bounds {

@@ -69,7 +69,8 @@ impl Guard {
         };
         match only(headers, &ORIGIN) {
             Ok(None) => {}
-            Ok(Some(origin)) if is_listed(&self.origins, origin.as_bytes()) => {}
+            // A page of another site says so, and is answered if it is listed.
+            Ok(Some(origin)) if is_listed(&self.origins, origin.as_bytes()) => return Ok(()),
             Ok(Some(_)) => return foreign("the header Origin names a page that this door does not answer"),
             Err(Twice) => return foreign("there is more than one header Origin"),
         }
@@ -210,6 +211,9 @@ mod tests {
         assert_eq!(get(&[("origin", "http://localhost:8787"), ("origin", "http://localhost:8787")]), 403);
         assert_eq!(get(&[("sec-fetch-site", "cross-site")]), 403);
         assert_eq!(get(&[("sec-fetch-site", "none")]), 0);
+        let crossing = ("sec-fetch-site", "cross-site");
+        assert_eq!(get(&[("origin", "https://app.example.com"), crossing]), 0);
+        assert_eq!(get(&[("origin", "https://evil.example.net"), crossing]), 403);
     }
 
     #[test]

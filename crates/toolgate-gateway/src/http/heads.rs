@@ -145,6 +145,8 @@ impl Heads {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     /// The number of the first ambiguous request, however the bytes are cut.
@@ -206,5 +208,23 @@ mod tests {
         let chunked = &b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"[..];
         let twice = b"POST / HTTP/1.1\r\nContent-Length: 2\r\nContent-Length: 2\r\n\r\n{}";
         assert_eq!(ambiguous(&[chunked, twice].concat()), None);
+    }
+
+    proptest! {
+        #[test]
+        fn however_bytes_are_cut_the_same_is_found(
+            bytes in proptest::collection::vec(
+                prop_oneof![
+                    any::<u8>().prop_map(|byte| vec![byte]),
+                    prop::sample::select(vec![
+                        &b"POST / HTTP/1.1\r\n"[..], b"\r\n", b"\n", b":", b"Content-Length: 2\r\n", b"Content-Length: ", b"1",
+                        b"Transfer-Encoding: chunked\r\n", b"18446744073709551615\r\n",
+                    ]).prop_map(<[u8]>::to_vec),
+                ],
+                1..40,
+            )
+        ) {
+            ambiguous(&bytes.concat());
+        }
     }
 }

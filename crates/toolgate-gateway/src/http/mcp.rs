@@ -36,7 +36,7 @@ pub(super) async fn answer(State(door): State<Arc<Door>>, request: Request<Body>
     let answered = tokio::time::timeout(door.longest_turn(), handle(&seen, &headers, &body)).await;
     let HttpAnswer { status, content_type, body } = answered.map_err(|_| {
         let detail = "the call took longer than every deadline; what it did is in the ledger";
-        Problem::new(Kind::TimedOut, detail).hint("send the same call again: what was done is not done twice")
+        Problem::new(Kind::TimedOut, detail).hint("look at the ledger before you send it again")
     })?;
     // The statuses are constants of the transport.
     let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);

@@ -12,7 +12,8 @@ pub struct Settings {
     pub listen: SocketAddr,
     /// The values of `Host` that it answers, beside the names of loopback where it listens there.
     pub hosts: Vec<String>,
-    /// The pages that it answers, beside those of its own hosts of loopback.
+    /// The pages that it answers, beside those of its own hosts of loopback. No answer has a CORS header: a browser lets
+    /// a page of another site read none, so that such a page asks through a proxy of its own site.
     pub origins: Vec<String>,
     /// How much it takes.
     pub bounds: Bounds,

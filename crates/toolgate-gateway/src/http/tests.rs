@@ -44,7 +44,7 @@ struct Paid {
     paid_to: String,
 }
 
-fn gate() -> Gate {
+pub(super) fn gate() -> Gate {
     let pay = Tool::write("pay", |pay: Pay, _: &Context| async move {
         assert!(pay.cents > 0);
         Ok(Paid { paid_to: pay.to })
@@ -131,6 +131,10 @@ async fn an_approval_is_found_answered_once_and_by_whom_it_asks_for() {
     let used = body(approvals::listed(&door, &mia(), None).await).await;
     assert_eq!(used["approvals"][0]["state"], "used");
     assert_eq!(code(approvals::listed(&door, &mia(), Some("state=open")).await), "400 bad_query");
+    let newest = pay(&door, 901).await["error"]["approval"]["id"].clone();
+    let one = body(approvals::listed(&door, &mia(), Some("limit=1")).await).await;
+    assert_eq!((one["approvals"].as_array().unwrap().len(), &one["approvals"][0]["id"]), (1, &newest));
+    assert_eq!(code(approvals::listed(&door, &mia(), Some("limit=1001")).await), "400 bad_query");
 }
 
 #[tokio::test]
@@ -166,6 +170,16 @@ async fn the_record_is_shown_to_its_own_tenant_as_it_was_sealed() {
     assert_eq!(record["hash"], json!(sealed.hash));
     assert_eq!(toolgate::json::canonical(&record["body"]), sealed.body);
     assert_eq!(body(audit::listed(&door, &stranger(), None).await).await["records"], json!([]));
+}
+
+#[tokio::test]
+async fn nobody_listens_to_other_machines_without_asking_who_they_are() {
+    for everywhere in ["0.0.0.0:0", "[::]:0"] {
+        let settings = Settings { listen: everywhere.parse().unwrap(), ..Settings::default() };
+        let keeper = Doorkeeper::Local(alice());
+        let listening = Server::listen(gate(), keeper, &settings, CancellationToken::new(), Told::default()).await;
+        assert!(matches!(listening, Err(NotListening::Exposed(at)) if at == settings.listen), "{everywhere}");
+    }
 }
 
 #[tokio::test]

@@ -24,6 +24,7 @@ use toolgate::json::Digest;
 use toolgate::session::{Principal, Session, Standing};
 
 use super::{Caller, Scope, Unauthenticated, Unlisted, parse_person};
+use crate::cli::journal;
 use crate::config::{Finding, LoadError};
 use list::List;
 pub(crate) use list::{ROLE, is_role};
@@ -126,7 +127,7 @@ impl Tokens {
 
     fn at(dir: &Path, name: &Path, clock: Arc<dyn Clock>) -> Self {
         let path = dir.join(name);
-        Self { name: name.to_owned(), watched: Arc::new(Watched::new(name, &path)), path, clock }
+        Self { name: name.to_owned(), watched: Arc::new(Watched::new(name, &path, journal())), path, clock }
     }
 
     /// Who shows `token`. What is unknown, wrong, expired or revoked has one answer.

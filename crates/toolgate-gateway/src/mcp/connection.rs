@@ -4,11 +4,13 @@ use std::collections::HashMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use serde_json::Value;
 use tokio::io::AsyncRead;
+use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use toolgate::json::{self, Limits};
 use toolgate::refusal::{Code, Effect, Refusal};
@@ -16,13 +18,16 @@ use toolgate::wire::{Broken as BrokenCall, Proposed};
 
 use super::message::{self, Broken, INVALID_REQUEST, Id, Message};
 use super::server::{Answer, Ask, Request, Tools, is_request};
-use super::stdio::{FrameWriter, Frames, TooLong};
+use super::stdio::{Closed, FrameWriter, Frames, TooLong};
 use super::version::Envelope;
+use crate::cli::{Said, Say};
 
 /// Calls that run at once for one client; those beyond are refused.
 pub(crate) const MOST_RUNNING: usize = 128;
 /// Requests that are not answered yet, refused ones among them. No more is read until one is.
 const MOST_WAITING: usize = 2 * MOST_RUNNING;
+/// Once it is to stop: how long a client that does not read is waited for.
+const GRACE: Duration = Duration::from_secs(5);
 
 /// A client that stays, and what runs for it.
 pub(crate) struct Connection<T> {
@@ -31,6 +36,9 @@ pub(crate) struct Connection<T> {
     agreed: bool,
     /// INVARIANT (one id at a time): holds the id of every request that is not answered yet.
     running: HashMap<Id, CancellationToken>,
+    /// Whether it was told that requests without an id are not made.
+    told: bool,
+    say: Say,
 }
 
 /// What becomes of a line.
@@ -54,13 +62,13 @@ pub(crate) struct Ended {
 }
 
 impl<T: Tools> Connection<T> {
-    pub(crate) fn new(tools: Arc<T>) -> Self {
-        Self { tools, agreed: false, running: HashMap::new() }
+    pub(crate) fn new(tools: Arc<T>, say: Say) -> Self {
+        Self { tools, agreed: false, running: HashMap::new(), told: false, say }
     }
 
     /// Takes a line in. What it asks for is known to run from here on, so that the next line can cancel it.
     pub(crate) fn take(&mut self, line: &[u8]) -> Reaction {
-        let limits = Limits { size: line.len(), ..Limits::default() };
+        let limits = message::limits(line);
         match message::read(line, &limits) {
             Ok(Message::Request { id, method, params }) => match self.request(id, &method, params, &limits) {
                 Ok(reaction) => reaction,
@@ -116,8 +124,12 @@ impl<T: Tools> Connection<T> {
 
     fn notification(&mut self, method: &str, params: Option<&[u8]>, limits: &Limits) -> Reaction {
         if is_request(method) {
-            let message = "a request without an id could not be answered, so it was not made";
-            return Reaction::Say(Broken::new(INVALID_REQUEST, message).answer());
+            // JSON-RPC 2.0, section 4.1: what has no id is never answered. A person may wonder all the same.
+            if !std::mem::replace(&mut self.told, true) {
+                let told = "the client sent a request without an id, which was neither made nor answered";
+                (self.say)(Said::Warning(told.into()));
+            }
+            return Reaction::Nothing;
         }
         if method == "notifications/cancelled"
             && let Some(id) = params.and_then(|params| named(params, limits))
@@ -135,19 +147,21 @@ impl<T: Tools> Connection<T> {
     }
 }
 
-/// Serves a client until its input ends, or `stop` says so; what runs then comes to its end and is answered.
+/// Serves a client until its input ends, or `stop` says so; what runs then comes to its end and is answered. Whoever does
+/// not read then is not waited for.
 pub(crate) async fn serve<T: Tools>(
     tools: Arc<T>,
     mut lines: Frames<impl AsyncRead + Unpin>,
     writer: &FrameWriter,
     stop: &CancellationToken,
+    say: &Say,
 ) -> Result<(), TooLong> {
     let mut changes = tools.changes();
-    let mut connection = Connection::new(tools);
+    let mut connection = Connection::new(tools, Arc::clone(say));
     let mut works: FuturesUnordered<Work> = FuturesUnordered::new();
-    let mut end = None;
+    let (mut end, mut reads) = (None, true);
     while end.is_none() || !works.is_empty() {
-        let say = tokio::select! {
+        let text = tokio::select! {
             Some(ended) = works.next(), if !works.is_empty() => connection.ended(ended),
             line = lines.next(), if end.is_none() && works.len() < MOST_WAITING => match line {
                 Ok(Some(line)) => match connection.take(&line) {
@@ -176,14 +190,30 @@ pub(crate) async fn serve<T: Tools>(
             }
         };
         // Whoever does not read their answers has gone; what runs for them is settled all the same.
-        if let Some(text) = say
-            && writer.send(text).await.is_err()
+        if let Some(text) = text.filter(|_| reads)
+            && !taken(writer.send(text), stop).await
         {
+            reads = false;
             end = end.or(Some(Ok(())));
         }
     }
-    let _ = writer.flushed().await;
+    if reads {
+        taken(writer.flushed(), stop).await;
+    }
     end.unwrap_or(Ok(()))
+}
+
+/// Whether the client takes what is written. INVARIANT (no hold): one that has stopped reading keeps nobody from ending.
+async fn taken(written: impl Future<Output = Result<(), Closed>>, stop: &CancellationToken) -> bool {
+    let too_long = async {
+        stop.cancelled().await;
+        sleep(GRACE).await;
+    };
+    tokio::select! {
+        biased;
+        written = written => written.is_ok(),
+        () = too_long => false,
+    }
 }
 
 /// Waits for the next change of the list; `None` if there will be none.
@@ -223,6 +253,8 @@ fn named(params: &[u8], limits: &Limits) -> Option<Id> {
     reason = "a test may panic, and it reads JSON that was written here"
 )]
 mod tests {
+    use std::sync::Mutex;
+
     use serde_json::json;
     use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines};
     use tokio::net::unix::pipe::Receiver;
@@ -258,6 +290,8 @@ mod tests {
         hear: Lines<BufReader<Receiver>>,
         change: watch::Sender<()>,
         go_on: Arc<Notify>,
+        stop: CancellationToken,
+        said: Arc<Mutex<Vec<String>>>,
         served: tokio::task::JoinHandle<Result<(), TooLong>>,
     }
 
@@ -267,10 +301,12 @@ mod tests {
             let (hear, writer) = (Receiver::from_owned_fd(hear.into()).unwrap(), FrameWriter::to(|| stdout).unwrap());
             let ((change, changes), go_on) = (watch::channel(()), Arc::new(Notify::new()));
             let tools = Arc::new(Fake { changes, go_on: Arc::clone(&go_on) });
-            let served = tokio::spawn(async move {
-                serve(tools, Frames::new(stdin, 1000), &writer, &CancellationToken::new()).await
-            });
-            Self { say, hear: BufReader::new(hear).lines(), change, go_on, served }
+            let (stop, said) = (CancellationToken::new(), Arc::new(Mutex::new(Vec::new())));
+            let (stopping, heard) = (stop.clone(), Arc::clone(&said));
+            let telling: Say = Arc::new(move |line: Said| heard.lock().unwrap().push(line.text().to_owned()));
+            let served =
+                tokio::spawn(async move { serve(tools, Frames::new(stdin, 1000), &writer, &stopping, &telling).await });
+            Self { say, hear: BufReader::new(hear).lines(), change, go_on, stop, said, served }
         }
 
         async fn say(&mut self, message: Value) {
@@ -314,7 +350,7 @@ mod tests {
         client.say(json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "x"}})).await;
         client.say(json!({"jsonrpc": "2.0", "id": 3, "method": "ping"})).await;
         assert_eq!(client.hear().await["id"], 3);
-        let Client { mut say, hear, change, go_on, served } = client;
+        let Client { mut say, hear, change, go_on, served, .. } = client;
         drop(hear);
         for id in [4, 5] {
             // Its process may have noticed already.
@@ -326,5 +362,30 @@ mod tests {
         go_on.notify_one();
         assert_eq!(served.await.unwrap(), Ok(()));
         drop((say, change));
+    }
+
+    #[tokio::test]
+    async fn a_client_that_reads_nothing_does_not_keep_the_server_from_ending() {
+        let mut client = Client::new();
+        // The answers fill the pipe, and then what waits to be written.
+        let name = "x".repeat(900);
+        let asked = format!("{{\"jsonrpc\":\"2.0\",\"id\":\"{name}\",\"method\":\"ping\"}}\n");
+        let unread = async { while client.say.write_all(asked.as_bytes()).await.is_ok() {} };
+        let _ = tokio::time::timeout(Duration::from_millis(500), unread).await;
+        assert!(!client.served.is_finished());
+        client.stop.cancel();
+        assert_eq!(client.served.await.unwrap(), Ok(()));
+        drop((client.hear, client.change));
+    }
+
+    #[tokio::test]
+    async fn a_request_without_an_id_is_not_answered_and_told_once() {
+        let mut client = Client::new();
+        for method in ["tools/call", "ping"] {
+            client.say(json!({"jsonrpc": "2.0", "method": method, "params": {"name": "x"}})).await;
+        }
+        client.say(json!({"jsonrpc": "2.0", "id": 1, "method": "ping"})).await;
+        assert_eq!(client.hear().await["id"], 1);
+        assert_eq!(client.said.lock().unwrap().len(), 1);
     }
 }

@@ -123,7 +123,7 @@ pub(crate) async fn handle(tools: &impl Tools, headers: &Headers<'_>, body: &[u8
     if !headers.takes_json() {
         return refused(NOT_ACCEPTABLE, "the answer is JSON: send `Accept: application/json, text/event-stream`");
     }
-    let limits = Limits { size: body.len(), ..Limits::default() };
+    let limits = message::limits(body);
     let Asked { id, method, params, envelope, spoken } = match read(headers, body, &limits) {
         Ok(Some(asked)) => asked,
         Ok(None) => return HttpAnswer { status: ACCEPTED, content_type: None, body: String::new() },
@@ -171,13 +171,19 @@ fn agreeing(
     match (spoken, &envelope) {
         (Spoken::Handshake, None) => {}
         (Spoken::Handshake, Some(_)) => return Err(mismatch(OTHER_VERSION)),
-        (Spoken::Stateless, None) => return Err(missing()),
-        (Spoken::Stateless, Some(envelope)) => same(headers, envelope, method, params, limits)?,
+        (Spoken::Stateless, None) => {
+            same(headers, method, params, limits)?;
+            return Err(missing());
+        }
+        (Spoken::Stateless, Some(envelope)) if !headers.version.is(&envelope.version) => {
+            return Err(mismatch(OTHER_VERSION));
+        }
+        (Spoken::Stateless, Some(_)) => same(headers, method, params, limits)?,
     }
     Ok((spoken, envelope))
 }
 
-/// Which era the header speaks of. Without one it is 2025-03-26, which had no such header.
+/// Which era the header speaks of. Without one it is a revision before 2025-06-18, which had no such header.
 fn spoken(headers: &Headers<'_>) -> Result<Spoken, Broken> {
     let value = match headers.version {
         Header::Absent => return Ok(Spoken::Handshake),
@@ -195,16 +201,7 @@ fn spoken(headers: &Headers<'_>) -> Result<Spoken, Broken> {
 }
 
 /// INVARIANT (one reading): whoever routes by the headers and whoever reads the body see the same request.
-fn same(
-    headers: &Headers<'_>,
-    envelope: &Envelope,
-    method: &str,
-    params: Option<&[u8]>,
-    limits: &Limits,
-) -> Result<(), Broken> {
-    if !headers.version.is(&envelope.version) {
-        return Err(mismatch(OTHER_VERSION));
-    }
+fn same(headers: &Headers<'_>, method: &str, params: Option<&[u8]>, limits: &Limits) -> Result<(), Broken> {
     if !headers.method.is(method) {
         return Err(mismatch("`Mcp-Method` must be there, and name the method of the body"));
     }

@@ -12,18 +12,26 @@ use toolgate::json::{self, Limits};
 
 /// One message.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Message<'a> {
+pub enum Message<'a> {
     /// It wants an answer.
     Request {
+        /// The id of its answer.
         id: Id,
+        /// What is asked for.
         method: String,
         /// The raw text of the parameters.
         params: Option<&'a [u8]>,
     },
     /// It wants none.
-    Notification { method: String, params: Option<&'a [u8]> },
+    Notification {
+        /// What is told.
+        method: String,
+        /// The raw text of the parameters.
+        params: Option<&'a [u8]>,
+    },
     /// The answer to a request of ours.
     Response {
+        /// The id of the request.
         id: Id,
         /// The raw text of the result, or of the error object.
         outcome: Result<&'a [u8], &'a [u8]>,
@@ -32,20 +40,24 @@ pub(crate) enum Message<'a> {
 
 /// The id of a request. `1` and `"1"` are two ids.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Id {
+pub enum Id {
+    /// A whole number.
     Number(serde_json::Number),
+    /// A text, which may be empty.
     Text(String),
 }
 
 /// A message that is none. It is answered as an error, with the id if that much could be read.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Broken {
-    pub(crate) id: Option<Id>,
-    pub(crate) code: i64,
+pub struct Broken {
+    /// The id of the message, if it could be read.
+    pub id: Option<Id>,
+    /// The code of JSON-RPC, or of the protocol.
+    pub code: i64,
     /// INVARIANT (no echo): holds no value of the message.
-    pub(crate) message: Cow<'static, str>,
+    pub message: Cow<'static, str>,
     /// What the protocol wants beside it.
-    pub(crate) data: Option<Box<Value>>,
+    pub data: Option<Box<Value>>,
 }
 
 /// JSON-RPC 2.0, section 5.1: the text is no JSON.
@@ -62,9 +74,15 @@ pub(crate) const INTERNAL_ERROR: i64 = -32603;
 const KNOWN: [&str; 6] = ["jsonrpc", "id", "method", "params", "result", "error"];
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
+/// The bounds under which a message is read. The depth of arguments is bounded where they are admitted, and counted from
+/// there at every door: what stands around them is no part of them.
+pub fn limits(frame: &[u8]) -> Limits {
+    Limits { size: frame.len(), depth: usize::MAX, ..Limits::default() }
+}
+
 /// Reads one message. One byte order mark before it is skipped. What the parameters hold is not looked at, but for the
 /// bounds of the whole.
-pub(crate) fn read<'a>(frame: &'a [u8], limits: &Limits) -> Result<Message<'a>, Broken> {
+pub fn read<'a>(frame: &'a [u8], limits: &Limits) -> Result<Message<'a>, Broken> {
     let text = frame.strip_prefix(BYTE_ORDER_MARK).unwrap_or(frame);
     if text.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'[') {
         return Err(broken(None, INVALID_REQUEST, "a batch: send one message at a time"));
@@ -173,7 +191,7 @@ impl Broken {
     }
 
     /// The answer to it.
-    pub(crate) fn answer(&self) -> String {
+    pub fn answer(&self) -> String {
         error(self.id.as_ref(), self.code, &self.message, self.data.as_ref().map(|data| data.to_string()).as_deref())
     }
 }
@@ -192,6 +210,8 @@ fn text_of(raw: &[u8]) -> Option<String> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::panic, reason = "a test may panic")]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn read_text(text: &str) -> Result<Message<'_>, Broken> {
@@ -263,5 +283,42 @@ mod tests {
         let text = error(Some(&id), INVALID_PARAMS, "no", Some("{}"));
         assert!(matches!(read_text(&text), Ok(Message::Response { outcome: Err(_), .. })), "{text}");
         assert!(notification("notifications/cancelled", "{}").contains("cancelled"));
+    }
+
+    const SEEDS: [&str; 3] = [
+        r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","arguments":{"a":[1.50,"\u00e9"]}}}"#,
+        r#"{"jsonrpc":"2.0","id":"a","error":{"code":-32600,"message":"no"}}"#,
+        r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#,
+    ];
+
+    /// What is read is a part of what came, and what is not read is answered with JSON.
+    fn holds(frame: &[u8]) {
+        match read(frame, &limits(frame)) {
+            Ok(Message::Request { params, .. } | Message::Notification { params, .. }) => {
+                assert!(params.is_none_or(|params| params.starts_with(b"{")));
+            }
+            Ok(Message::Response { outcome: Ok(raw) | Err(raw), .. }) => assert!(!raw.is_empty()),
+            Err(broken) => drop(json::read(broken.answer().as_bytes(), &Limits::default()).unwrap()),
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_comes_is_a_message_or_an_error(frame in proptest::collection::vec(any::<u8>(), 0..200)) {
+            holds(&frame);
+        }
+
+        #[test]
+        fn a_message_that_was_damaged_is_a_message_or_an_error(
+            seed in 0..SEEDS.len(), at in any::<proptest::sample::Index>(), byte in any::<u8>(), cut in any::<bool>(),
+        ) {
+            let mut frame = SEEDS.get(seed).unwrap().as_bytes().to_vec();
+            let at = at.index(frame.len());
+            match cut {
+                true => frame.truncate(at),
+                false => *frame.get_mut(at).unwrap() = byte,
+            }
+            holds(&frame);
+        }
     }
 }

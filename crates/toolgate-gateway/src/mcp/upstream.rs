@@ -36,6 +36,7 @@ pub(crate) use connection::{Answered, CallFailure};
 pub(crate) use counts::Counts;
 pub(crate) use handshake::ServerInfo;
 pub(crate) use listing::Listing;
+pub(crate) use process::kill_all;
 
 use crate::cli::Say;
 use connection::Connection;

@@ -9,8 +9,9 @@ use super::message::{Broken, INVALID_PARAMS};
 
 pub(crate) use toolgate::wire::mcp::Era;
 
-/// Revisions that begin with `initialize`, the oldest first.
-pub(crate) const HANDSHAKE: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", NEWEST_HANDSHAKE];
+/// Revisions that begin with `initialize`, the oldest first. 2025-03-26 is not among them: it makes batches mandatory,
+/// which are refused here.
+pub(crate) const HANDSHAKE: [&str; 3] = ["2024-11-05", "2025-06-18", NEWEST_HANDSHAKE];
 /// What is offered to a client whose revision is not known.
 pub(crate) const NEWEST_HANDSHAKE: &str = "2025-11-25";
 /// Revisions whose requests stand alone.
@@ -99,7 +100,7 @@ mod tests {
         for known in HANDSHAKE {
             assert_eq!(agreed(known), known);
         }
-        for other in ["2026-07-28", "2099-01-01", "", "zzz"] {
+        for other in ["2025-03-26", "2026-07-28", "2099-01-01", "", "zzz"] {
             assert_eq!(agreed(other), NEWEST_HANDSHAKE);
         }
     }

@@ -13,6 +13,19 @@ const SURFACES: [&str; 4] = ["args", "wire", "name", "schema"];
 /// Surfaces at which some abuse is stopped by admission already.
 const ALSO: [&str; 2] = ["identity", "approval"];
 
+/// What of the corpus admission cannot see, and how many variants there are of each kind. The requests to a door are sent
+/// to one in `tests/suite/stories/abuse.rs`.
+const BEYOND: [(&str, usize); 8] = [
+    ("a dialect that is not read yet", 1),
+    ("definitions of an upstream, which the wrapped gate guards", 1),
+    ("paths are confined by the backend that opens them", 9),
+    ("requests, which the HTTP doors guard", 5),
+    ("the places of a URL are guarded by the backend that fills them", 6),
+    ("the text of another configuration language; a contract comes as JSON here", 7),
+    ("told in steps, of which admission is one", 3),
+    ("told in words: the tests of wire and schema build it", 2),
+];
+
 /// One variant of a row.
 struct Try {
     name: String,
@@ -23,9 +36,10 @@ struct Try {
 
 #[test]
 fn every_abuse_of_a_call_or_a_contract_is_stopped_as_it_should_be() {
-    let mut counts = BTreeMap::new();
+    let (mut counts, mut beyond) = (BTreeMap::new(), BTreeMap::new());
     let mut tries = Vec::new();
-    for row in &rows("abuse.jsonl") {
+    let rows = rows("abuse.jsonl");
+    for row in &rows {
         for (index, variant) in variants(row).into_iter().enumerate() {
             let is_of = |surfaces: &[&str]| surfaces.iter().any(|surface| row["surface"] == *surface);
             let stopped_here = is_of(&ALSO) && outcomes(row, index) == ["invalid_args"];
@@ -38,7 +52,7 @@ fn every_abuse_of_a_call_or_a_contract_is_stopped_as_it_should_be() {
                     case["id"] = json!(name);
                     tries.push(Try { name, case, outcomes: outcomes(row, index) });
                 }
-                Err(why) => *counts.entry(format!("beyond admission: {why}")).or_insert(0) += 1,
+                Err(why) => *beyond.entry(why).or_insert(0) += 1,
             }
         }
     }
@@ -51,6 +65,9 @@ fn every_abuse_of_a_call_or_a_contract_is_stopped_as_it_should_be() {
             true => *counts.entry("checked".to_owned()).or_insert(0) += 1,
             false => wrong.push(format!("{name}: expected {outcomes:?}, got {found:?}")),
         }
+    }
+    if !rows.is_empty() {
+        assert_eq!(beyond, BTreeMap::from(BEYOND));
     }
     tell("abuse", &counts);
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));

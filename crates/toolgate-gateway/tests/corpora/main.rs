@@ -40,7 +40,10 @@ fn rows(file: &str) -> Vec<Value> {
     let Some(path) = corpus(file) else { return Vec::new() };
     let text = std::fs::read_to_string(&path)
         .unwrap_or_else(|error| panic!("{} (TOOLGATE_CORPORA names its folder): {error}", path.display()));
-    text.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"))).collect()
+    let row = |line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
+    let rows: Vec<Value> = text.lines().map(row).collect();
+    assert!(!rows.is_empty(), "{} has no rows", path.display());
+    rows
 }
 
 /// The answers to some cases, one each.

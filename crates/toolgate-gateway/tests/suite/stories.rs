@@ -1,5 +1,6 @@
 //! What data cannot tell: callers that go away, processes that are killed, races, broken stores and broken folders.
 
+mod abuse;
 mod admit;
 mod cases;
 mod drained;
@@ -20,6 +21,7 @@ mod shell;
 mod store;
 mod tokens;
 mod told;
+mod unread;
 
 use std::path::Path;
 use std::time::{Duration, Instant};

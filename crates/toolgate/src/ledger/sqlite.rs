@@ -1,7 +1,7 @@
 //! The ledger in one SQLite file, which several processes may share.
 //!
-//! All writes of a process go through one thread, which commits together what waits; reads have a thread and a
-//! connection of their own, and so have checkpoints. Each process holds the lock of its owner file, so that the others can tell when it has
+//! All writes of a process go through one thread, which commits together what waits; the reads of calls have a thread and a
+//! connection of their own, and so have lists and checkpoints. Each process holds the lock of its owner file, so that the others can tell when it has
 //! ended ([`owners`]).
 
 mod holders;
@@ -92,6 +92,8 @@ const TABLES: &str = "
 pub(super) struct SqliteLedger {
     writer: Worker,
     reader: Worker,
+    /// It reads what people ask for, which may be long.
+    lister: Worker,
     lock: OwnerLock,
 }
 
@@ -130,10 +132,14 @@ impl SqliteLedger {
         let lock = owners::enter(&transaction, folder)?;
         transaction.commit()?;
 
-        let reading = connect(path)?;
-        reading.pragma_update(None, "query_only", true)?;
+        let reader = |name: &str| {
+            let reading = connect(path)?;
+            reading.pragma_update(None, "query_only", true)?;
+            Worker::reader(name, file, reading)
+        };
         let checkpoints = Worker::checkpoints(file, connect(path)?)?;
-        Ok(Self { writer: Worker::writer(file, writing, checkpoints)?, reader: Worker::reader(file, reading)?, lock })
+        let (reader, lister) = (reader("ledger-reader")?, reader("ledger-lister")?);
+        Ok(Self { writer: Worker::writer(file, writing, checkpoints)?, reader, lister, lock })
     }
 }
 
@@ -160,6 +166,14 @@ impl Transact for SqliteLedger {
         F: FnOnce(&dyn Rows) -> Stored<T> + Send + 'static,
     {
         self.reader.submit(move |tables| job(tables))
+    }
+
+    fn list<T, F>(&self, job: F) -> Pending<'_, T>
+    where
+        T: Send + 'static,
+        F: FnOnce(&dyn Rows) -> Stored<T> + Send + 'static,
+    {
+        self.lister.submit(move |tables| job(tables))
     }
 }
 

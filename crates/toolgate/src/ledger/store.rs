@@ -236,14 +236,14 @@ impl Store {
 
     /// The approvals of a tenant, newest first.
     pub(crate) fn approvals(&self, tenant: String) -> Pending<'_, Vec<Approval>> {
-        self.read(move |rows| rows.approvals_of_tenant(&tenant))
+        self.list(move |rows| rows.approvals_of_tenant(&tenant))
     }
 
     /// The newest actions of a tenant that were first opened before the one with this number, at most `limit`. One page
     /// looks through a bounded part of the ledger: it may be empty and yet not the last.
     pub async fn actions(&self, tenant: &str, before: Option<u64>, limit: usize) -> Result<Page<Listed>, StoreError> {
         let tenant = tenant.to_owned();
-        self.read(move |rows| transact::actions(rows, &tenant, before, limit)).await
+        self.list(move |rows| transact::actions(rows, &tenant, before, limit)).await
     }
 
     /// Whether a transaction can be begun and ended.
@@ -259,12 +259,12 @@ impl Store {
 
     /// Records after `seq`, in order, at most `limit`.
     pub(crate) fn records(&self, after: u64, limit: usize) -> Pending<'_, Vec<Sealed>> {
-        self.read(move |rows| rows.records(after, limit))
+        self.list(move |rows| rows.records(after, limit))
     }
 
     /// The records of one attempt, in order.
     pub(crate) fn find(&self, reference: String) -> Pending<'_, Vec<Sealed>> {
-        self.read(move |rows| rows.records_of(&reference))
+        self.list(move |rows| rows.records_of(&reference))
     }
 
     /// The end of the chain.
@@ -307,6 +307,20 @@ impl Store {
             Kind::Sqlite(ledger) => ledger.read(job),
             #[cfg(feature = "sqlite")]
             Kind::View(view) => view.read(job),
+        }
+    }
+
+    fn list<T, F>(&self, job: F) -> Pending<'_, T>
+    where
+        T: Send + 'static,
+        F: FnOnce(&dyn Rows) -> Result<T, StoreError> + Send + 'static,
+    {
+        match &*self.0 {
+            Kind::Memory(ledger) => ledger.list(job),
+            #[cfg(feature = "sqlite")]
+            Kind::Sqlite(ledger) => ledger.list(job),
+            #[cfg(feature = "sqlite")]
+            Kind::View(view) => view.list(job),
         }
     }
 }

@@ -82,6 +82,15 @@ pub(super) trait Transact: Send + Sync + 'static {
     where
         T: Send + 'static,
         F: FnOnce(&dyn Rows) -> Stored<T> + Send + 'static;
+
+    /// As [`read`](Self::read), for what may be long: no call waits behind it.
+    fn list<T, F>(&self, job: F) -> Pending<'_, T>
+    where
+        T: Send + 'static,
+        F: FnOnce(&dyn Rows) -> Stored<T> + Send + 'static,
+    {
+        self.read(job)
+    }
 }
 
 pub(super) fn recall(rows: &dyn Rows, question: &Question, now: Millis) -> Stored<Recall> {

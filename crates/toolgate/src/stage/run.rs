@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde_json::Value;
 use tokio::time::{Instant, sleep_until, timeout_at};
 use tokio_util::sync::CancellationToken;
 
@@ -62,13 +63,16 @@ impl Run {
             traced: admitted.traced().cloned(),
         };
         let mut attempt = 1;
-        let answer = loop {
+        let mut answer = loop {
             let dispatch = Dispatch { context: context.clone() };
             let answer = attempt_once(&tool.contract, &context, || tool.backend.run(dispatch)).await;
             let Some(wait) = wait_before_next(&tool.contract, &answer, attempt, &context) else { break answer };
             sleep_until(Instant::now() + wait).await;
             attempt += 1;
         };
+        if let Err(failure) = &mut answer.outcome {
+            hide(failure, &tool.contract, &context);
+        }
         let mut learned = Learned::new().with("attempts", attempt).with("effect", answer.effect.as_str());
         if let Err(failure) = &answer.outcome {
             learned = learned.with("signal", failure.signal.as_str()).with("detail", failure.detail.as_str());
@@ -76,6 +80,13 @@ impl Run {
         reserved.note("run", learned);
         Ran { reserved, answer }
     }
+}
+
+/// INVARIANT (no trace): what the contract marks as secret or personal leaves in no word of a failure, whoever repeats it.
+fn hide(failure: &mut Failure, contract: &Contract, context: &Context) {
+    let hidden = contract.input.hidden(&Value::Object((*context.arguments).clone()));
+    failure.detail = hidden.taken_out_of(&failure.detail);
+    failure.said = failure.said.as_deref().map(|said| hidden.taken_out_of(said));
 }
 
 /// One attempt, ended at the deadline, and not begun after it. A read whose caller has gone is dropped at once; a write is told, and has until

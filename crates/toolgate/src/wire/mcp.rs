@@ -140,7 +140,9 @@ pub(super) fn decode(frame: &Frame<'_>) -> Result<Turn, WireFault> {
 /// The call that the parameters of a `tools/call` request propose. `id` is the request's: its text, or its digits, is the
 /// id of the call.
 pub fn proposed(id: &Value, params: Option<&[u8]>, limits: &Limits) -> Proposed {
-    params_of(Envelope::with_id(limits, shown(id)), "", params)
+    // As with a whole message: arguments that are too deep are refused by the gate.
+    let limits = Limits { depth: usize::MAX, ..*limits };
+    params_of(Envelope::with_id(&limits, shown(id)), "", params)
 }
 
 fn params_of<'a>(mut call: Envelope<'a>, at: &str, params: Option<&'a [u8]>) -> Proposed {
@@ -150,7 +152,7 @@ fn params_of<'a>(mut call: Envelope<'a>, at: &str, params: Option<&'a [u8]>) -> 
         Some(part) => {
             if let Some(params) = call.open(at, part) {
                 call.name_as_written(&format!("{at}/name"), params.get("name"));
-                if let Some(part) = params.given("arguments") {
+                if let Some(part) = params.get("arguments") {
                     call.arguments(part);
                 }
                 call.only(at, &params, &PARAMS, &PASSED_OVER);

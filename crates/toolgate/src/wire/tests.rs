@@ -168,6 +168,16 @@ mod reading {
     }
 
     #[test]
+    fn arguments_of_mcp_that_are_null_are_no_empty_object() {
+        for (arguments, read) in [("", ""), (r#","arguments":null"#, "null"), (r#","arguments":{}"#, "{}")] {
+            let params = format!(r#"{{"name":"n"{arguments}}}"#);
+            let proposed = crate::wire::mcp::proposed(&json!(1), Some(params.as_bytes()), &json::Limits::default());
+            let Proposed::Call(call) = proposed else { panic!("{proposed:?}") };
+            assert_eq!(&*call.arguments, read.as_bytes());
+        }
+    }
+
+    #[test]
     fn an_object_where_openai_wants_text_is_refused() {
         let message = openai(r#"{"id":"c","function":{"name":"n","arguments":{"city" : "Leeds"}}}"#);
         assert_eq!(problems(&read(Dialect::OpenaiChat, &message), 0), [("/function/arguments", "type")]);

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::list::{List, read_text, unreadable};
-use crate::cli::{Failure, FailureCode, Said, journal};
+use crate::cli::{Failure, FailureCode, Said, Say};
 use crate::config::Finding;
 
 /// A file of tokens that is read again whenever it is another one.
@@ -15,6 +15,8 @@ pub(super) struct Watched {
     name: PathBuf,
     path: PathBuf,
     seen: Mutex<Option<Seen>>,
+    /// It never blocks, so that it may be called under the lock.
+    say: Say,
 }
 
 /// What was read, and of which file.
@@ -40,8 +42,8 @@ enum Stamp {
 }
 
 impl Watched {
-    pub(super) fn new(name: &Path, path: &Path) -> Self {
-        Self { name: name.to_owned(), path: path.to_owned(), seen: Mutex::new(None) }
+    pub(super) fn new(name: &Path, path: &Path, say: Say) -> Self {
+        Self { name: name.to_owned(), path: path.to_owned(), seen: Mutex::new(None), say }
     }
 
     /// The list as it is now; `None` where it cannot be known. That is told on stderr, once for each reason.
@@ -54,7 +56,7 @@ impl Watched {
         let now = self.read(seen.as_ref().is_some_and(|seen| seen.stamp != Stamp::None));
         let told = seen.as_ref().and_then(|seen| seen.trouble.as_ref());
         if now.trouble.as_ref() != told {
-            journal()(match &now.trouble {
+            (self.say)(match &now.trouble {
                 Some(trouble) => Said::Failure(nobody_admitted(trouble)),
                 None => Said::Note("the tokens can be read again".into()),
             });

@@ -1,3 +1,4 @@
+use proptest::strategy::Strategy;
 use serde_json::{Value, json};
 use toolgate::backend::{Answer as Ran, Backend, Dispatch, Found, Looking, Lookup, Running};
 use toolgate::ledger::Store;
@@ -242,5 +243,31 @@ async fn a_body_is_json_and_so_is_the_answer() {
     ] {
         let bytes = headers.iter().map(|(name, value)| (*name, value.as_bytes())).collect();
         assert_eq!(post(&tools, bytes, ping).await.0, expected, "{headers:?}");
+    }
+}
+
+proptest::proptest! {
+    #[test]
+    fn whatever_is_posted_has_an_answer_that_is_json_or_empty(
+        headers in proptest::collection::vec((
+            proptest::sample::select(vec!["mcp-protocol-version", "mcp-method", "mcp-name", "accept", "x-other"]),
+            proptest::prop_oneof![
+                proptest::sample::select(vec!["2026-07-28", "2025-11-25", "tools/call", "=?base64?cA==?=", "=?base64?", "*/*"])
+                    .prop_map(|text| text.as_bytes().to_vec()),
+                proptest::collection::vec(proptest::prelude::any::<u8>(), 0..20),
+            ],
+        ), 0..6),
+        cut in proptest::prelude::any::<proptest::sample::Index>(),
+        byte in proptest::prelude::any::<u8>(),
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let mut body = call(&json!({}), Some(envelope("2026-07-28"))).to_string().into_bytes();
+        let at = cut.index(body.len());
+        body[at] = byte;
+        let headers = headers.iter().map(|(name, value)| (*name, value.as_slice()));
+        let headers = Headers::of(headers.chain([("content-type", &b"application/json"[..])]));
+        let answer = runtime.block_on(async { handle(&tools(), &headers, &body).await });
+        proptest::prop_assert!((200..500).contains(&answer.status));
+        proptest::prop_assert!(answer.body.is_empty() || serde_json::from_str::<Value>(&answer.body).is_ok());
     }
 }

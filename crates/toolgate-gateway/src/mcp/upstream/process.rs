@@ -1,8 +1,10 @@
 //! The child process of a server: its own process group, and an end that always comes.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -26,6 +28,9 @@ pub(super) struct Pipes {
 
 /// A process group, killed when this falls. What the program itself started is in it too.
 struct Group(Option<Pid>);
+
+/// The groups that run, by the number of their leader.
+static RUNNING: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
 
 /// What every program may see of our environment.
 const NEEDED: [&str; 5] = ["PATH", "HOME", "LANG", "TMPDIR", "TZ"];
@@ -67,7 +72,7 @@ impl Process {
         let mut child = command.spawn().map_err(|error| format!("it cannot be started: {error}"))?;
         let pid = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
         let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-        let process = Self { child, group: Group(pid) };
+        let process = Self { child, group: Group::of(pid) };
         match pipes {
             (Some(stdin), Some(stdout), Some(stderr)) => Ok((process, Pipes { stdin, stdout, stderr })),
             _ => Err("it cannot be started: it has no pipes".to_owned()),
@@ -95,7 +100,20 @@ impl Process {
     }
 }
 
+/// Kills every program that runs, and what it started: for a process that ends without waiting for anything.
+pub(crate) fn kill_all() {
+    let running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    for group in running.into_iter().filter_map(Pid::from_raw) {
+        let _ = kill_process_group(group, Signal::KILL);
+    }
+}
+
 impl Group {
+    fn of(leader: Option<Pid>) -> Self {
+        RUNNING.lock().unwrap_or_else(PoisonError::into_inner).extend(leader.map(Pid::as_raw_pid));
+        Self(leader)
+    }
+
     fn signal(&self, signal: Signal) {
         if let Some(group) = self.0 {
             // An error means that nobody is left in it.
@@ -105,7 +123,9 @@ impl Group {
 
     fn kill(&mut self) {
         self.signal(Signal::KILL);
-        self.0 = None;
+        if let Some(group) = self.0.take() {
+            RUNNING.lock().unwrap_or_else(PoisonError::into_inner).remove(&Pid::as_raw_pid(group));
+        }
     }
 }
 

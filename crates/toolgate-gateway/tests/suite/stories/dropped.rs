@@ -163,7 +163,8 @@ async fn a_refund_that_waited_for_the_database_when_its_caller_left_is_made_once
 
 /// Ends once an intent is durable.
 async fn has_intent(gate: &Gate) {
-    while !gate.store().tail(1).await.unwrap().iter().any(|record| record.body.contains(r#""kind":"intent""#)) {
+    // The record of the look before may come after it.
+    while !gate.store().tail(10).await.unwrap().iter().any(|record| record.body.contains(r#""kind":"intent""#)) {
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
 }

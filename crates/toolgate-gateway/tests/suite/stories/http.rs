@@ -438,6 +438,8 @@ fn a_door_whose_store_is_held_is_not_ready() {
     let serving = Serving::start(folder.path(), &[]);
     assert_eq!(serving.get("/readyz").status, 200);
     let store = lock(&folder.join("state/toolgate.db"));
+    // What was found before is kept for a moment.
+    until("the store is asked again", || serving.get("/readyz").status != 200);
     let unready = serving.get("/readyz");
     assert_eq!((unready.status, unready.code().as_str()), (503, "unavailable"));
     assert_eq!(serving.get("/healthz").status, 200, "the process lives");

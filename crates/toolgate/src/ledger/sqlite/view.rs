@@ -29,7 +29,7 @@ impl SqliteView {
                 (Err(error), 0) => return Err(error),
                 (Err(_), _) => return Err(broken(LOG)),
             };
-            Worker::reader(&file, connection)
+            Worker::reader("ledger-reader", &file, connection)
         };
         let reader = start().map_err(|error| error.of(&file))?;
         Ok(Self { reader, nobody: Owner(String::new()) })

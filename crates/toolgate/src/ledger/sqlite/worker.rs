@@ -61,9 +61,9 @@ impl Worker {
         })
     }
 
-    /// The thread that reads: each question sees one moment.
-    pub(super) fn reader(file: &str, connection: Connection) -> Stored<Self> {
-        Self::spawn("ledger-reader", file, QUEUE, move |queue: Receiver<Job>| {
+    /// A thread that reads: each question sees one moment.
+    pub(super) fn reader(name: &str, file: &str, connection: Connection) -> Stored<Self> {
+        Self::spawn(name, file, QUEUE, move |queue: Receiver<Job>| {
             while let Ok(job) = queue.recv() {
                 together(&connection, TransactionBehavior::Deferred, once(job));
             }

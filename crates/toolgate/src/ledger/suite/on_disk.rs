@@ -360,3 +360,18 @@ async fn what_was_asked_is_done_though_nobody_waits() {
     drop(store);
     assert_eq!(Store::sqlite(&path).unwrap().head().await.unwrap().seq, 1);
 }
+
+#[tokio::test]
+async fn a_list_that_takes_its_time_holds_up_no_call() {
+    let (_folder, path) = folder();
+    let ledger = SqliteLedger::open(&path).unwrap();
+    let (go, going) = std::sync::mpsc::channel::<()>();
+    let listed = ledger.list(move |rows| {
+        going.recv().unwrap();
+        rows.records(0, 100)
+    });
+    let read = tokio::time::timeout(std::time::Duration::from_secs(20), ledger.read(|rows| rows.head()));
+    assert_eq!(read.await.unwrap().unwrap(), Head::empty());
+    go.send(()).unwrap();
+    assert_eq!(listed.await.unwrap(), []);
+}

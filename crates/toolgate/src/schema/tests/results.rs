@@ -67,6 +67,27 @@ fn marked_values_leave_no_trace() {
     assert_eq!(schema.masked(&value), json!({ "token": "[secret]", "people": [{ "mail": "[personal]", "id": 1 }] }));
 }
 
+#[test]
+fn marked_values_are_taken_out_of_what_others_say_of_them() {
+    let schema = input(json!({ "properties": {
+        "pin": { "type": "integer", "x-secret": true },
+        "token": { "type": "string", "x-secret": true },
+        "who": { "type": "object", "properties": { "names": { "type": "array" } }, "x-personal": true },
+        "note": { "type": "string" },
+    } }));
+    let value = json!({
+        "pin": 90125, "token": "a \"quoted\" token", "who": { "names": ["Ada", "Adalbert", "Adal"] }, "note": "plain",
+    });
+    let hidden = schema.hidden(&value);
+    assert_eq!(
+        hidden
+            .taken_out_of(r#"no a "quoted" token, none in {"token":"a \"quoted\" token"}: Ada, Adalbert, plain 90125"#),
+        r#"no [secret], none in {"token":"[secret]"}: Ada, [secret], plain [secret]"#
+    );
+    let unmarked = input(json!({ "properties": { "note": { "type": "string" } } }));
+    assert_eq!(unmarked.hidden(&value).taken_out_of("plain"), "plain");
+}
+
 fn rows(count: usize, note: usize) -> Value {
     let rows: Vec<Value> = (0..count).map(|n| json!({ "id": format!("o{n}"), "note": "n".repeat(note) })).collect();
     json!({ "orders": rows, "summary": "s".repeat(40) })
