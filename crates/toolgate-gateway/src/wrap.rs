@@ -18,6 +18,7 @@ mod tests;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
@@ -84,8 +85,8 @@ struct Memory {
     not_before: Option<Instant>,
 }
 
-/// How long a call waits for a comparison before it goes to a gate that keeps it back. It is less than its deadline, and
-/// as long as the one comparison may take.
+/// How long a list or a call waits for a comparison before it takes the gate that there is. That one keeps the call back,
+/// until its deadline if need be.
 const PATIENCE: Duration = LONGEST_LIST;
 /// How soon something that failed is tried again.
 const PAUSE: Duration = Duration::from_secs(2);
@@ -154,17 +155,7 @@ impl Wrapped {
 
     /// The desk as it is now, compared with the pins where there was time for it. One that was not keeps its calls back.
     async fn fresh(&self) -> Result<Arc<Desk>, Fault> {
-        let until = Instant::now() + PATIENCE;
-        for _ in 0..MOST_COMPARISONS {
-            if let Some(desk) = self.desk().filter(|desk| desk.stands(&self.upstream)) {
-                return Ok(desk);
-            }
-            let Some(me) = self.me.upgrade() else { break };
-            let compared = self.comparing.join(until, || async move { me.compare_anew().await }).await;
-            if compared != Some(true) {
-                break;
-            }
-        }
+        self.compare_until(Instant::now() + PATIENCE).await;
         if let Some(desk) = self.desk() {
             return Ok(desk);
         }
@@ -172,6 +163,20 @@ impl Wrapped {
         let bare = blocking(move || Desk::bare(&makings)).await;
         let bare = bare.map_err(|why| Fault::Store(StoreError::Broken(why)))?;
         Ok(Arc::clone(locked(&self.desk).get_or_insert_with(|| Arc::new(bare))))
+    }
+
+    /// Compares the server with its pins where it may list something else by now, as long as there is time.
+    async fn compare_until(&self, until: Instant) {
+        for _ in 0..MOST_COMPARISONS {
+            if self.desk().is_some_and(|desk| desk.stands(&self.upstream)) {
+                return;
+            }
+            let Some(me) = self.me.upgrade() else { return };
+            let compared = self.comparing.join(until, || async move { me.compare_anew().await }).await;
+            if compared != Some(true) {
+                return;
+            }
+        }
     }
 
     /// Tells whether a comparison was made, and came to its end.
@@ -287,12 +292,22 @@ impl Wrapped {
     }
 
     fn makings(&self) -> Makings {
+        let me = Weak::clone(&self.me);
+        let compare = move |until| -> Pin<Box<dyn Future<Output = ()> + Send>> {
+            let me = me.upgrade();
+            Box::pin(async move {
+                if let Some(me) = me {
+                    me.compare_until(until).await;
+                }
+            })
+        };
         Makings {
             upstream: self.upstream.clone(),
             state: Arc::clone(&self.state),
             writes: self.writes.clone(),
             session: self.session.clone(),
             status: Arc::clone(&self.status),
+            compare: Arc::new(compare),
         }
     }
 

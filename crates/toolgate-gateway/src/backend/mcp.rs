@@ -4,9 +4,11 @@
 pub(crate) mod pins;
 
 use std::collections::BTreeMap;
+use std::pin::Pin;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use tokio::time::Instant;
 use toolgate::backend::{Answer, Backend, Context, Dispatch, Failure, FailureKind, Found, Looking, Lookup, Running};
 use toolgate::contract::{Access, Contract};
 use toolgate::fields::{Fields, Problems, nearest};
@@ -34,8 +36,8 @@ pub(crate) struct Mcp {
 #[derive(Clone)]
 pub(crate) enum Connections {
     All,
-    /// The one that has this clearance.
-    Cleared(Clearance),
+    /// The one that has this clearance, and how it is got again.
+    Cleared(Clearance, Compare),
     /// The one over which the tool is as it was pinned.
     Pinned(Arc<Pins>),
 }
@@ -48,6 +50,9 @@ pub(crate) enum Results {
     /// Its structured content, which the contract's own schema is for.
     Structured,
 }
+
+/// Compares a server with what it should be where that is needed, until then at the longest.
+pub(crate) type Compare = Arc<dyn Fn(Instant) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
 
 /// What the tools of a server are held to.
 #[derive(Clone)]
@@ -140,7 +145,13 @@ impl Mcp {
         let call = ToolCall { tool: &self.tool, arguments: &arguments, meta: &meta, access: self.access };
         let over = match &self.over {
             Connections::All => Over::Any,
-            Connections::Cleared(clearance) => {
+            Connections::Cleared(clearance, compare) => {
+                if clearance.stands(&self.upstream).is_none() {
+                    tokio::select! {
+                        () = compare(in_time(context.deadline())) => {}
+                        () = context.cancelled() => return Err(CallFailure::NotSent { cancelled: true }.into()),
+                    }
+                }
                 let why = || NotReady::new("its tools have yet to be compared with what was pinned");
                 Over::Listed(clearance.mark().ok_or_else(|| CallFailure::NotReady(why()))?)
             }
@@ -376,7 +387,6 @@ impl std::fmt::Debug for Upstreams {
 mod tests {
     use std::time::Duration;
 
-    use tokio::time::Instant;
     use toolgate::ledger::Store;
     use toolgate::refusal::Code;
     use toolgate::session::{Principal, Session};

@@ -16,7 +16,7 @@ use super::pins::{Pins, Standing};
 use super::policy::Writes;
 use super::state::State;
 use super::status::{STATUS, Status};
-use crate::backend::mcp::{Connections, Mcp, Results};
+use crate::backend::mcp::{Compare, Connections, Mcp, Results};
 use crate::import::{Import, Imported, Quarantined};
 use crate::mcp::upstream::{Clearance, Mark, Upstream};
 
@@ -54,6 +54,7 @@ pub(super) struct Makings {
     pub(super) writes: Writes,
     pub(super) session: Session,
     pub(super) status: Arc<Status>,
+    pub(super) compare: Compare,
 }
 
 /// What of a list can be used, and what not.
@@ -199,12 +200,12 @@ fn prepare(makings: &Makings, tools: &[Imported], clearance: &Clearance) -> Resu
         .policy_file("wrap.cedar", makings.writes.policy(&state.confirm("ID"), Some(&names)))
         .tool(Tool::new(STATUS, super::status::contract(), Arc::clone(&makings.status) as _))
         .open_store(move || state.store());
-    tools.iter().fold(builder, |builder, tool| builder.tool(governed(tool, &makings.upstream, clearance))).prepare()
+    tools.iter().fold(builder, |builder, tool| builder.tool(governed(tool, makings, clearance))).prepare()
 }
 
 /// The contract of an imported tool. All writes of the run are in one order, and a repeat of one is the same action while
 /// nothing else was written.
-fn governed(tool: &Imported, upstream: &Upstream, clearance: &Clearance) -> Tool {
+fn governed(tool: &Imported, makings: &Makings, clearance: &Clearance) -> Tool {
     let mut keys: Map<String, Value> = tool.keys.clone();
     keys.insert("deadline".to_owned(), json!(DEADLINE));
     keys.insert("max_result".to_owned(), json!(MAX_RESULT));
@@ -214,8 +215,8 @@ fn governed(tool: &Imported, upstream: &Upstream, clearance: &Clearance) -> Tool
         keys.insert("lane".to_owned(), json!({ "scope": "run" }));
     }
     let results = if keys.contains_key("output") { Results::Structured } else { Results::Content };
-    let over = Connections::Cleared(clearance.clone());
-    let mcp = Mcp::new(upstream.clone(), tool.name.clone(), tool.access, results, over);
+    let over = Connections::Cleared(clearance.clone(), Arc::clone(&makings.compare));
+    let mcp = Mcp::new(makings.upstream.clone(), tool.name.clone(), tool.access, results, over);
     Tool::new(tool.name.clone(), keys, Arc::new(mcp))
 }
 

@@ -267,17 +267,24 @@ async fn a_caller_that_goes_away_does_not_end_the_comparison_that_it_began() {
 }
 
 #[tokio::test]
-async fn a_call_that_a_comparison_keeps_back_is_recorded_and_had_no_effect() {
+async fn a_call_that_is_past_the_list_is_still_held_to_the_pins_before_it_is_sent() {
     let lab = Lab::new(plain());
     let wrapped = lab.wrap(Writes::All);
     names(&wrapped).await;
     let desk = wrapped.desk().unwrap();
+    let put = async |text: &str| {
+        let put = Proposed::Call(Call::new("c", "put", json!({"text": text}).to_string()));
+        let gate = desk.gate().await.unwrap();
+        gate.turn(vec![put], &wrapped.session).await.pop().unwrap().unwrap()
+    };
+    // As where the server told of a change while the call waited for its turn.
     desk.suspend();
-    let put = Proposed::Call(Call::new("c", "put", "{}"));
-    let gate = desk.gate().await.unwrap();
-    let reply = gate.turn(vec![put], &wrapped.session).await.pop().unwrap().unwrap();
-    assert_eq!((reply.code(), reply.effect()), (Some(Code::Unavailable), Effect::None));
-    assert_eq!(lab.calls(), [""; 0]);
+    assert!(put("a").await.is_ok(), "nothing was another");
+    lab.serve(json!([[tool("look", json!({})), tool("put", json!({"title": "Put"}))]]));
+    desk.suspend();
+    let kept_back = put("b").await;
+    assert_eq!((kept_back.code(), kept_back.effect()), (Some(Code::Unavailable), Effect::None));
+    assert_eq!((lab.calls(), lab.lists()), (vec!["put".to_owned()], 3));
 }
 
 #[tokio::test]
