@@ -229,7 +229,7 @@ impl Answering {
                 problem.into_response()
             }
         };
-        let spent = lender.is_spent().await;
+        let spent = lender.spent().await;
         let headers = response.headers_mut();
         headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));

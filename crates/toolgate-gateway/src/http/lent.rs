@@ -29,7 +29,7 @@ pub(super) fn lend(body: Incoming) -> (Lent, Lender) {
 
 impl Lender {
     /// Whether the body has been read to its end, now at the latest.
-    pub(super) async fn is_spent(self) -> bool {
+    pub(super) async fn spent(self) -> bool {
         // Whoever answered is done with it, so nobody else holds it.
         let Some(mut body) =
             Arc::into_inner(self.0).map(|body| body.into_inner().unwrap_or_else(PoisonError::into_inner))
