@@ -105,6 +105,13 @@ def called(request):
         os._exit(1)
     if mode == "hangs":
         return
+    if mode == "stuck":
+        if not os.path.exists(more[0]):
+            open(more[0], "w").close()
+            time.sleep(1000)
+        return answer(request, text("alive"))
+    if mode == "unreadable":
+        return write('{"jsonrpc":"2.0","id":%s,%s}\n' % (json.dumps(request["id"]), more[0]))
     if mode == "strays":
         send({"jsonrpc": "2.0", "id": 1, "result": text("for nobody")})
         send({"jsonrpc": "2.0", "id": request["id"] + "9", "result": text("for nobody")})

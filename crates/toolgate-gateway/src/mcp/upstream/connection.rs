@@ -1,7 +1,7 @@
 //! One connection to a running server: requests with ids of our own, and who waits for which answer.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -47,6 +47,9 @@ struct Wire {
     agreed: Arc<OnceLock<(Era, ServerInfo)>>,
     counts: Arc<Counts>,
     say: Say,
+    /// Asks for the end of the program.
+    stop: CancellationToken,
+    probe: Arc<Probe>,
 }
 
 /// A frame on its way to the server.
@@ -111,6 +114,14 @@ pub(crate) enum CallFailure {
     Broken,
 }
 
+/// Asks a server that owes an answer whether it is still there, once at a time.
+struct Probe {
+    id: String,
+    running: AtomicBool,
+}
+
+/// How long it has to say so.
+const PROBED: Duration = Duration::from_secs(5);
 /// Bytes of one message.
 const MOST_MESSAGE: usize = 16 << 20;
 /// Frames that wait for a server which does not read.
@@ -140,8 +151,13 @@ impl Connection {
             agreed: Arc::default(),
             counts: Arc::clone(counts),
             say: Arc::clone(say),
+            stop: CancellationToken::new(),
+            probe: Arc::new(Probe {
+                id: format!("{:016x}-probe", u64::from_ne_bytes(random)),
+                running: AtomicBool::new(false),
+            }),
         };
-        let (stop, ended) = (CancellationToken::new(), CancellationToken::new());
+        let (stop, ended) = (wire.stop.clone(), CancellationToken::new());
         let writer = tokio::spawn(write(stdin, queue, stop.clone()));
         let reader = tokio::spawn(wire.clone().read(stdout, stop.clone()));
         tokio::spawn(drain(stderr, Arc::clone(say), Arc::clone(counts)));
@@ -306,6 +322,9 @@ impl Drop for Flight<'_> {
         if !self.over {
             self.wire.waiting.forget(&self.id);
             self.cancel();
+            if !self.ticket.abandon() {
+                self.wire.probe();
+            }
         }
     }
 }
@@ -356,6 +375,12 @@ impl Waiting {
         let Id::Text(id) = id else { return false };
         let waiter = self.with(|waiting| waiting.as_mut().and_then(|waiting| waiting.remove(id)));
         waiter.is_some_and(|waiter| waiter.send(arrived).is_ok())
+    }
+
+    /// The ids that stand in a line which cannot be read. Ids can't be guessed, so it is the answer to these requests.
+    fn named_in(&self, line: &[u8]) -> Vec<Id> {
+        let named = |id: &&String| line.windows(id.len()).any(|part| part == id.as_bytes());
+        self.with(|waiting| waiting.iter().flat_map(HashMap::keys).filter(named).cloned().map(Id::Text).collect())
     }
 
     /// Ends all waiting.
@@ -415,7 +440,9 @@ impl Wire {
                 }
             }
             Err(broken) => {
-                let known = broken.id.is_some_and(|id| self.waiting.deliver(&id, Arrived::Broken));
+                let ids = broken.id.map_or_else(|| self.waiting.named_in(line), |id| vec![id]);
+                let delivered = ids.iter().filter(|id| self.waiting.deliver(id, Arrived::Broken)).count();
+                let known = delivered > 0;
                 if !known && self.counts.noise() {
                     let shown = one_line(&String::from_utf8_lossy(line), SHOWN_LINE);
                     let told = format!("upstream: skipped a line on its stdout that is no message: {shown}");
@@ -423,6 +450,31 @@ impl Wire {
                 }
             }
         }
+    }
+
+    /// Ends a server that owes an answer and answers nothing any more, so that the next call finds a new one: what hangs is
+    /// ended, not left to hold up everybody's calls. Any answer shows that it is there.
+    fn probe(&self) {
+        if self.stop.is_cancelled() || self.probe.running.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        let wire = self.clone();
+        tokio::spawn(async move {
+            let Probe { id, running } = &*wire.probe;
+            let Some(answer) = wire.waiting.wait_for(id) else { return };
+            let meta = handshake::meta(wire.agreed.get().map_or(Era::Handshake, |(era, _)| *era), &Map::new());
+            let params = meta.map_or_else(|| "{}".to_owned(), |meta| format!(r#"{{"_meta":{meta}}}"#));
+            let frame = message::request(&Id::Text(id.clone()), "ping", &params);
+            let sent = wire.outgoing.try_send(Outgoing { frame, ticket: None }).is_ok();
+            let is_there = sent && timeout(PROBED, answer).await.is_ok_and(|answer| answer.is_ok());
+            wire.waiting.forget(id);
+            running.store(false, Ordering::SeqCst);
+            if !is_there && !wire.stop.is_cancelled() {
+                let why = "upstream: it is ended: it owes an answer, and does not answer a ping either";
+                (wire.say)(Said::Warning(why.into()));
+                wire.stop.cancel();
+            }
+        });
     }
 
     /// Answers a request of the server. INVARIANT (nothing was offered): it may ask whether we are there, and nothing else.

@@ -241,6 +241,28 @@ async fn a_server_that_hangs_costs_a_call_its_time_and_no_more() {
 }
 
 #[tokio::test]
+async fn a_server_that_is_stuck_is_ended_and_the_next_call_finds_a_new_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let bench = Bench::new(&["stuck", folder.path().join("once").to_str().unwrap()]);
+    bench.list().await.unwrap();
+    let failure = bench.call_until("{}", Duration::from_millis(300), pending()).await.unwrap_err();
+    assert_eq!(failure, CallFailure::TimedOut);
+    // A call that went to the same process ends with it, long before its own deadline.
+    assert_eq!(bench.call("{}").await.unwrap_err(), CallFailure::Died);
+    assert_eq!(bench.call("{}").await.unwrap(), "alive");
+    assert!(bench.said().iter().any(|line| line.contains("does not answer a ping")), "{:?}", bench.said());
+}
+
+#[tokio::test]
+async fn an_answer_that_cannot_be_read_is_known_by_the_id_in_it() {
+    for members in [r#""result":{"n":NaN}"#, r#""result":{},"result":{}"#, r#""result":{"n":1"#] {
+        let bench = Bench::new(&["unreadable", members]);
+        bench.list().await.unwrap();
+        assert_eq!(bench.call("{}").await.unwrap_err(), CallFailure::Broken, "{members}");
+    }
+}
+
+#[tokio::test]
 async fn a_call_whose_caller_goes_away_is_cancelled_and_may_still_be_answered() {
     let bench = Bench::new(&["cancel"]);
     bench.list().await.unwrap();
@@ -272,9 +294,8 @@ async fn one_revision_answers_in_arrays_and_no_other() {
     assert_eq!(batched.count("noise_lines"), 0);
     let other = Bench::new(&["batches", "2025-06-18"]);
     other.list().await.unwrap();
-    let within = Duration::from_millis(500);
-    let _ = tokio::join!(other.call_until("{}", within, pending()), other.call_until("{}", within, pending()));
-    assert_eq!(other.count("noise_lines"), 1);
+    let (one, two) = tokio::join!(other.call("{}"), other.call("{}"));
+    assert_eq!((one.unwrap_err(), two.unwrap_err()), (CallFailure::Broken, CallFailure::Broken));
 }
 
 #[tokio::test]
