@@ -17,9 +17,11 @@ mod counts;
 mod handshake;
 mod lines;
 mod listing;
+mod outgoing;
 mod process;
 #[cfg(test)]
 mod tests;
+mod waiting;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -1,13 +1,12 @@
 //! One connection to a running server: requests with ids of our own, and who waits for which answer.
 
-use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
-use tokio::io::{AsyncWrite, AsyncWriteExt, BufReader};
-use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
+use tokio::io::BufReader;
+use tokio::process::{ChildStderr, ChildStdout};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
@@ -16,7 +15,9 @@ use toolgate::json::{self, Limits};
 
 use super::handshake::{self, Era, ServerInfo};
 use super::lines::{Line, Lines};
+use super::outgoing::{Outgoing, Ticket, write};
 use super::process::{Pipes, Process};
+use super::waiting::{Arrived, Waiting};
 use super::{Counts, Mark, NotReady, Program, ToolCall};
 use crate::cli::{Said, Say};
 use crate::mcp::message::{self, Id, METHOD_NOT_FOUND, Message};
@@ -50,38 +51,6 @@ struct Wire {
     /// Asks for the end of the program.
     stop: CancellationToken,
     probe: Arc<Probe>,
-}
-
-/// A frame on its way to the server.
-struct Outgoing {
-    frame: String,
-    ticket: Option<Arc<Ticket>>,
-}
-
-/// How far a request has come. INVARIANT (written at most once): whoever takes it from `QUEUED` alone decides.
-struct Ticket(AtomicU8);
-
-const QUEUED: u8 = 0;
-/// The writer has it: some of it may have reached the server.
-const WRITING: u8 = 1;
-/// Nobody waits any more, and it is not written.
-const ABANDONED: u8 = 2;
-/// The pipe broke before the last byte of the message itself: what reached the server can't be read as one. The line end
-/// does not count, since a reader takes the end of its input for one.
-const BROKEN_OFF: u8 = 3;
-
-/// Who waits for which answer; `None` once the connection has ended.
-struct Waiting(Mutex<Option<HashMap<String, oneshot::Sender<Arrived>>>>);
-
-/// What came for a request.
-#[derive(Debug)]
-pub(super) enum Arrived {
-    /// The raw text of a result.
-    Result(Vec<u8>),
-    /// The raw text of an error object.
-    Error(Vec<u8>),
-    /// Something that has the id of the request and cannot be read.
-    Broken,
 }
 
 /// What a server answered to a call.
@@ -146,7 +115,7 @@ impl Connection {
         let (outgoing, queue) = mpsc::channel(MOST_QUEUED);
         let wire = Wire {
             outgoing,
-            waiting: Arc::new(Waiting(Mutex::new(Some(HashMap::new())))),
+            waiting: Arc::default(),
             changes: Arc::default(),
             agreed: Arc::default(),
             counts: Arc::clone(counts),
@@ -267,7 +236,7 @@ impl Connection {
     async fn send(&self, method: &str, params: &str) -> Result<Flight<'_>, Ended> {
         let id = format!("{}-{}", self.prefix, self.next.fetch_add(1, Ordering::Relaxed));
         let answer = self.wire.waiting.wait_for(&id).ok_or(Ended)?;
-        let ticket = Arc::new(Ticket(AtomicU8::new(QUEUED)));
+        let ticket = Ticket::queued();
         let flight = Flight { wire: &self.wire, ticket: Arc::clone(&ticket), id, answer, over: false };
         let frame = message::request(&Id::Text(flight.id.clone()), method, params);
         self.wire.outgoing.send(Outgoing { frame, ticket: Some(ticket) }).await.map_err(|_| Ended)?;
@@ -326,66 +295,6 @@ impl Drop for Flight<'_> {
                 self.wire.probe();
             }
         }
-    }
-}
-
-impl Ticket {
-    /// Takes the request to write it.
-    fn take(&self) -> bool {
-        self.0.compare_exchange(QUEUED, WRITING, Ordering::SeqCst, Ordering::SeqCst).is_ok()
-    }
-
-    /// Gives the request up; false where it may have been written.
-    fn abandon(&self) -> bool {
-        match self.0.compare_exchange(QUEUED, ABANDONED, Ordering::SeqCst, Ordering::SeqCst) {
-            Ok(_) => true,
-            Err(now) => now != WRITING,
-        }
-    }
-
-    fn broke_off(&self) {
-        self.0.store(BROKEN_OFF, Ordering::SeqCst);
-    }
-}
-
-impl Waiting {
-    fn with<T>(&self, work: impl FnOnce(&mut Option<HashMap<String, oneshot::Sender<Arrived>>>) -> T) -> T {
-        work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    fn is_open(&self) -> bool {
-        self.with(|waiting| waiting.is_some())
-    }
-
-    fn wait_for(&self, id: &str) -> Option<oneshot::Receiver<Arrived>> {
-        self.with(|waiting| {
-            let (sender, receiver) = oneshot::channel();
-            waiting.as_mut()?.insert(id.to_owned(), sender);
-            Some(receiver)
-        })
-    }
-
-    fn forget(&self, id: &str) {
-        self.with(|waiting| waiting.as_mut().and_then(|waiting| waiting.remove(id)));
-    }
-
-    /// Gives an answer to whoever waits for it. INVARIANT (one answer, one caller): an id is known once, and as the text
-    /// that we sent.
-    fn deliver(&self, id: &Id, arrived: Arrived) -> bool {
-        let Id::Text(id) = id else { return false };
-        let waiter = self.with(|waiting| waiting.as_mut().and_then(|waiting| waiting.remove(id)));
-        waiter.is_some_and(|waiter| waiter.send(arrived).is_ok())
-    }
-
-    /// The ids that stand in a line which cannot be read. Ids can't be guessed, so it is the answer to these requests.
-    fn named_in(&self, line: &[u8]) -> Vec<Id> {
-        let named = |id: &&String| line.windows(id.len()).any(|part| part == id.as_bytes());
-        self.with(|waiting| waiting.iter().flat_map(HashMap::keys).filter(named).cloned().map(Id::Text).collect())
-    }
-
-    /// Ends all waiting.
-    fn end(&self) {
-        self.with(|waiting| *waiting = None);
     }
 }
 
@@ -494,44 +403,6 @@ fn within() -> Limits {
     Limits { size: MOST_MESSAGE, members: usize::MAX, ..Limits::default() }
 }
 
-/// Writes frames one after the other, each with its line end.
-async fn write(mut stdin: ChildStdin, mut queue: mpsc::Receiver<Outgoing>, stop: CancellationToken) {
-    loop {
-        let next = tokio::select! {
-            next = queue.recv() => next,
-            () = stop.cancelled() => return,
-        };
-        let Some(Outgoing { mut frame, ticket }) = next else { return };
-        if ticket.as_ref().is_some_and(|ticket| !ticket.take()) {
-            continue;
-        }
-        let message = frame.len();
-        frame.push('\n');
-        let written = tokio::select! {
-            written = write_whole(&mut stdin, frame.as_bytes()) => written,
-            () = stop.cancelled() => return,
-        };
-        if let Err(written) = written {
-            if let Some(ticket) = ticket.filter(|_| written < message) {
-                ticket.broke_off();
-            }
-            return;
-        }
-    }
-}
-
-/// Writes all of a frame, or tells how many bytes of it went out.
-async fn write_whole(pipe: &mut (impl AsyncWrite + Unpin), frame: &[u8]) -> Result<(), usize> {
-    let mut written = 0;
-    while let Some(rest) = frame.get(written..).filter(|rest| !rest.is_empty()) {
-        match pipe.write(rest).await {
-            Ok(some) if some > 0 => written += some,
-            Ok(_) | Err(_) => return Err(written),
-        }
-    }
-    pipe.flush().await.map_err(|_| written)
-}
-
 /// Reads stderr to its end, whatever comes: a full pipe would stop the server.
 async fn drain(stderr: ChildStderr, say: Say, counts: Arc<Counts>) {
     let mut lines = Lines::new(BufReader::new(stderr), MOST_STDERR_LINE);
@@ -577,23 +448,4 @@ async fn keep(
     wire.waiting.end();
     process.end().await;
     sleep(Duration::ZERO).await;
-}
-
-#[cfg(test)]
-mod tests {
-    use futures_util::FutureExt;
-    use tokio::io::duplex;
-
-    use super::*;
-
-    #[tokio::test]
-    async fn it_is_known_how_much_of_a_frame_went_out_before_the_pipe_broke() {
-        for room in [3, 5] {
-            let (mut ours, theirs) = duplex(room);
-            let mut writing = Box::pin(write_whole(&mut ours, b"12345\n"));
-            assert!((&mut writing).now_or_never().is_none(), "it waits for room");
-            drop(theirs);
-            assert_eq!(writing.await, Err(room));
-        }
-    }
 }

@@ -3,7 +3,8 @@
 use serde_json::{Map, Value, json};
 use toolgate::json::{self, Limits};
 
-use super::connection::{Arrived, Connection};
+use super::connection::Connection;
+use super::waiting::Arrived;
 use crate::mcp::message::METHOD_NOT_FOUND;
 use crate::mcp::shown::one_line;
 

@@ -7,7 +7,8 @@ use tokio::time::{Instant, timeout_at};
 use toolgate::json::{self, Limits};
 
 use super::Mark;
-use super::connection::{Arrived, Connection};
+use super::connection::Connection;
+use super::waiting::Arrived;
 
 /// What a server lists.
 #[derive(Debug)]
