@@ -28,8 +28,7 @@ use crate::cli::journal;
 /// Serves a gate to one MCP client, who asks as this session, over any pair of pipes: a message a line, as on stdin and
 /// stdout. Ends when there is nothing more to read, or `stop` is cancelled, and every call that had begun has its answer.
 ///
-/// `output` is written in a thread of its own, and may block it. Fails where there is no thread to be had, and on a line
-/// that is too long; what had begun then is finished as well.
+/// `output` is written in a thread of its own, and may block it. Fails where there is no thread to be had.
 pub async fn serve(
     gate: Gate,
     session: Session,
@@ -40,6 +39,6 @@ pub async fn serve(
     let tools = Arc::new(server::GateFor { gate, session });
     let lines = stdio::Frames::new(input, stdio::LONGEST_LINE);
     let writer = stdio::FrameWriter::to(move || output)?;
-    let served = connection::serve(tools, lines, &writer, stop, &journal()).await;
-    served.map_err(|too_long| io::Error::new(io::ErrorKind::InvalidData, too_long))
+    connection::serve(tools, lines, &writer, stop, &journal()).await;
+    Ok(())
 }

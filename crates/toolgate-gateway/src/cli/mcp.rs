@@ -20,7 +20,7 @@ use super::{Exit, Failure, Output, Said, find_folder, journal, tell_set_aside, t
 use crate::config::{self, Ready};
 use crate::mcp::connection;
 use crate::mcp::server::{GateFor, Tools};
-use crate::mcp::stdio::{self, FrameWriter, Frames, TooLong};
+use crate::mcp::stdio::{self, FrameWriter, Frames};
 
 /// Serve a gate to one MCP client on stdin and stdout.
 #[derive(Debug, Args)]
@@ -63,14 +63,13 @@ impl Mcp {
         let writer = FrameWriter::stdout().map_err(unserved)?;
         let tools = Arc::new(AtFirstCall { prepared: Arc::new(gate), session, gate: OnceCell::new() });
         let lines = Frames::new(stdin, stdio::LONGEST_LINE);
-        let served = connection::serve(Arc::clone(&tools), lines, &writer, &stop, &journal()).await;
+        connection::serve(Arc::clone(&tools), lines, &writer, &stop, &journal()).await;
         let finished = match tools.gate.get() {
             Some(GateFor { gate, .. }) => gate.finish().await,
             None => Ok(()),
         };
         upstreams.close().await;
         finished?;
-        served.map_err(unreadable)?;
         Ok(Exit::Ok)
     }
 
@@ -87,11 +86,6 @@ impl Mcp {
         arguments.extend(self.user.iter().flat_map(|user| ["--as".to_owned(), user.clone()]));
         Ok(json!({ "mcpServers": { name: { "command": program.to_string_lossy(), "args": arguments } } }))
     }
-}
-
-/// The client sent what cannot be read on from.
-pub(super) fn unreadable(too_long: TooLong) -> Failure {
-    Failure::new(FailureCode::UnreadableInput, format!("stdin: {too_long}; what had begun was finished"))
 }
 
 impl AtFirstCall {

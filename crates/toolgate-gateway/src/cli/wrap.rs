@@ -9,7 +9,6 @@ use serde_json::{Value, json};
 
 use super::failure::FailureCode;
 use super::journal::{self, journal};
-use super::mcp::unreadable;
 use super::signals::stop_on_interrupt;
 use super::{Exit, Failure, Output};
 use crate::mcp::connection;
@@ -72,11 +71,10 @@ impl Wrap {
         let stdin = stdio::stdin().map_err(unserved)?;
         let writer = FrameWriter::stdout().map_err(unserved)?;
         let lines = Frames::new(stdin, stdio::LONGEST_LINE);
-        let served = connection::serve(Arc::clone(&wrapped), lines, &writer, &stop, &journal()).await;
+        connection::serve(Arc::clone(&wrapped), lines, &writer, &stop, &journal()).await;
         let closed = wrapped.close().await;
         journal::flush();
         closed?;
-        served.map_err(unreadable)?;
         Ok(Exit::Ok)
     }
 

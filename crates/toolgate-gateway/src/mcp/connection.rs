@@ -18,7 +18,7 @@ use toolgate::wire::{Broken as BrokenCall, Proposed};
 
 use super::message::{self, Broken, INVALID_REQUEST, Id, Message};
 use super::server::{Answer, Ask, Request, Tools, is_request};
-use super::stdio::{Closed, FrameWriter, Frames, TooLong};
+use super::stdio::{Closed, FrameWriter, Frames};
 use super::version::Envelope;
 use crate::cli::{Said, Say};
 
@@ -155,15 +155,15 @@ pub(crate) async fn serve<T: Tools>(
     writer: &FrameWriter,
     stop: &CancellationToken,
     say: &Say,
-) -> Result<(), TooLong> {
+) {
     let mut changes = tools.changes();
     let mut connection = Connection::new(tools, Arc::clone(say));
     let mut works: FuturesUnordered<Work> = FuturesUnordered::new();
-    let (mut end, mut reads) = (None, true);
-    while end.is_none() || !works.is_empty() {
+    let (mut ends, mut reads) = (false, true);
+    while !ends || !works.is_empty() {
         let text = tokio::select! {
             Some(ended) = works.next(), if !works.is_empty() => connection.ended(ended),
-            line = lines.next(), if end.is_none() && works.len() < MOST_WAITING => match line {
+            line = lines.next(), if !ends && works.len() < MOST_WAITING => match line {
                 Ok(Some(line)) => match connection.take(&line) {
                     Reaction::Nothing => None,
                     Reaction::Say(text) => Some(text),
@@ -173,19 +173,16 @@ pub(crate) async fn serve<T: Tools>(
                     }
                 },
                 Ok(None) => {
-                    end = Some(Ok(()));
+                    ends = true;
                     None
                 }
-                Err(too_long) => {
-                    end = Some(Err(too_long));
-                    Some(Broken::new(INVALID_REQUEST, format!("{too_long}; nothing more is read")).answer())
-                }
+                Err(too_long) => Some(Broken::new(INVALID_REQUEST, format!("{too_long}, which was not read")).answer()),
             },
-            () = stop.cancelled(), if end.is_none() => {
-                end = Some(Ok(()));
+            () = stop.cancelled(), if !ends => {
+                ends = true;
                 None
             }
-            Some(()) = changed(&mut changes), if end.is_none() && connection.agreed => {
+            Some(()) = changed(&mut changes), if !ends && connection.agreed => {
                 Some(message::notification("notifications/tools/list_changed", "{}"))
             }
         };
@@ -194,13 +191,12 @@ pub(crate) async fn serve<T: Tools>(
             && !taken(writer.send(text), stop).await
         {
             reads = false;
-            end = end.or(Some(Ok(())));
+            ends = true;
         }
     }
     if reads {
         taken(writer.flushed(), stop).await;
     }
-    end.unwrap_or(Ok(()))
 }
 
 /// Whether the client takes what is written. INVARIANT (no hold): one that has stopped reading keeps nobody from ending.
@@ -292,7 +288,7 @@ mod tests {
         go_on: Arc<Notify>,
         stop: CancellationToken,
         said: Arc<Mutex<Vec<String>>>,
-        served: tokio::task::JoinHandle<Result<(), TooLong>>,
+        served: tokio::task::JoinHandle<()>,
     }
 
     impl Client {
@@ -339,7 +335,7 @@ mod tests {
         let listed = client.hear.next_line().await.unwrap().unwrap();
         assert!(listed.contains("\"tools\":[{\"name\":\"x\"}]"), "{listed}");
         drop(client.say);
-        assert_eq!(client.served.await.unwrap(), Ok(()));
+        client.served.await.unwrap();
     }
 
     #[tokio::test]
@@ -360,7 +356,7 @@ mod tests {
         }
         assert!(!served.is_finished());
         go_on.notify_one();
-        assert_eq!(served.await.unwrap(), Ok(()));
+        served.await.unwrap();
         drop((say, change));
     }
 
@@ -374,7 +370,7 @@ mod tests {
         let _ = tokio::time::timeout(Duration::from_millis(500), unread).await;
         assert!(!client.served.is_finished());
         client.stop.cancel();
-        assert_eq!(client.served.await.unwrap(), Ok(()));
+        client.served.await.unwrap();
         drop((client.hear, client.change));
     }
 

@@ -26,10 +26,12 @@ pub(crate) struct Frames<R> {
     buffer: Vec<u8>,
     /// How much of the buffer is known to hold no ending.
     searched: usize,
+    /// What is left of a line that was too long, and of which that was told.
+    skipping: bool,
     ended: bool,
 }
 
-/// A line that is longer than it may be. What follows it cannot be read.
+/// A line that is longer than it may be. It was passed over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a line of more than {most_bytes} bytes")]
 pub(crate) struct TooLong {
@@ -62,7 +64,7 @@ struct Chunks {
 
 impl<R: AsyncRead + Unpin> Frames<R> {
     pub(crate) fn new(reader: R, most_bytes: usize) -> Self {
-        Self { reader, most_bytes, buffer: Vec::new(), searched: 0, ended: false }
+        Self { reader, most_bytes, buffer: Vec::new(), searched: 0, skipping: false, ended: false }
     }
 
     /// The next line; `None` at the end of the input. An input that fails has ended.
@@ -71,9 +73,12 @@ impl<R: AsyncRead + Unpin> Frames<R> {
             let unsearched = self.buffer.iter().skip(self.searched);
             if let Some(more) = unsearched.clone().position(|&byte| byte == b'\n') {
                 let mut line = self.take(self.searched + more + 1);
+                if std::mem::take(&mut self.skipping) {
+                    continue;
+                }
                 line.truncate(line.trim_ascii_end().len());
                 if line.len() > self.most_bytes {
-                    return Err(self.too_long());
+                    return Err(TooLong { most_bytes: self.most_bytes });
                 }
                 if !line.trim_ascii_start().is_empty() {
                     return Ok(Some(line));
@@ -82,9 +87,16 @@ impl<R: AsyncRead + Unpin> Frames<R> {
             }
             self.searched = self.buffer.len();
             if self.searched > self.most_bytes {
-                return Err(self.too_long());
+                self.buffer = Vec::new();
+                self.searched = 0;
+                if !std::mem::replace(&mut self.skipping, true) {
+                    return Err(TooLong { most_bytes: self.most_bytes });
+                }
             }
             if self.ended {
+                if self.skipping {
+                    return Ok(None);
+                }
                 let rest = self.take(self.searched);
                 return Ok(Some(rest).filter(|rest| !rest.trim_ascii().is_empty()));
             }
@@ -98,13 +110,6 @@ impl<R: AsyncRead + Unpin> Frames<R> {
         let rest = self.buffer.split_off(bytes);
         self.searched = 0;
         std::mem::replace(&mut self.buffer, rest)
-    }
-
-    fn too_long(&mut self) -> TooLong {
-        self.buffer = Vec::new();
-        self.searched = 0;
-        self.ended = true;
-        TooLong { most_bytes: self.most_bytes }
     }
 }
 
@@ -173,8 +178,12 @@ impl Batch {
 fn write(mut writer: impl Write, mut waiting: mpsc::Receiver<Order>) -> io::Result<()> {
     while let Some(first) = waiting.blocking_recv() {
         let batch = Batch::of(first, &mut waiting);
-        writer.write_all(&batch.lines)?;
-        writer.flush()?;
+        let written = writer.write_all(&batch.lines).and_then(|()| writer.flush());
+        if written.is_err() {
+            // Before anybody is told: whoever learns that nobody reads can hand nothing in any more.
+            waiting.close();
+            return written;
+        }
         batch.tell();
     }
     Ok(())
@@ -254,11 +263,13 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_line_that_is_too_long_ends_the_input() {
+    async fn a_line_that_is_too_long_is_passed_over_and_told() {
         let too_long = Err(TooLong { most_bytes: 4 });
-        assert_eq!(lines(b"abcd\r\nabcde\nab\n", 4).await, [Ok("abcd".to_owned()), too_long.clone()]);
-        let endless = vec![b'x'; 3 * AT_ONCE];
-        assert_eq!(lines(&endless, 4).await, [too_long]);
+        let whole = |line: &str| Ok(line.to_owned());
+        assert_eq!(lines(b"abcd\r\nabcde\nab\n", 4).await, [whole("abcd"), too_long.clone(), whole("ab")]);
+        let long = [vec![b'x'; 200_000], b"\nab\n".to_vec()].concat();
+        assert_eq!(lines(&long, 4).await, [too_long.clone(), whole("ab")]);
+        assert_eq!(lines(&vec![b'x'; 200_000], 4).await, [too_long]);
     }
 
     #[tokio::test]

@@ -367,8 +367,10 @@ impl Wire {
         if self.stop.is_cancelled() || self.probe.running.swap(true, Ordering::SeqCst) {
             return;
         }
+        // Where nothing can run any more, the program ends with this process.
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         let wire = self.clone();
-        tokio::spawn(async move {
+        runtime.spawn(async move {
             let Probe { id, running } = &*wire.probe;
             let Some(answer) = wire.waiting.wait_for(id) else { return };
             let meta = handshake::meta(wire.agreed.get().map_or(Era::Handshake, |(era, _)| *era), &Map::new());
