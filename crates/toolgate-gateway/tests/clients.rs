@@ -12,6 +12,8 @@
     reason = "a test may panic, look around, start processes, and read JSON of its own"
 )]
 
+mod peers;
+
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -19,22 +21,7 @@ use std::process::{Child, Command, Stdio};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// Where the clients are installed; `None` where it was said that there are none.
-fn peers() -> Option<PathBuf> {
-    let named = std::env::var_os("TOOLGATE_PEERS").map(PathBuf::from);
-    let installed = named.unwrap_or_else(|| workspace().join("target/peers"));
-    if installed.join("py").is_dir() && installed.join("node/node_modules").is_dir() {
-        return Some(installed.canonicalize().unwrap());
-    }
-    let meant = std::env::var_os("TOOLGATE_WITHOUT_PEERS").is_some_and(|value| value == "1");
-    assert!(
-        meant,
-        "the official MCP clients are not in {}\nhint: run crates/toolgate-gateway/tests/peers/install, or set \
-         TOOLGATE_PEERS to where they are, or set TOOLGATE_WITHOUT_PEERS=1 to do without these tests",
-        installed.display()
-    );
-    None
-}
+use peers::peers;
 
 fn workspace() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()

@@ -15,6 +15,8 @@ mod door;
 mod folder;
 mod lab;
 mod pattern;
+#[path = "../peers/mod.rs"]
+mod peers;
 mod runner;
 mod scenario;
 mod serve;

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use crate::door::{Run, toolgate};
+use crate::peers::peers;
 
 const SERVER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/upstreams/described.py");
 
@@ -103,6 +104,8 @@ fn a_tool_that_changed_since_is_off_and_the_others_are_not() {
     let off = desk.call("find", r#"{"q":"x"}"#);
     assert_eq!(off.exit, Some(3), "{off:?}");
     assert_eq!((&off.json()["error"]["code"], &off.json()["error"]["effect"]), (&json!("unavailable"), &json!("none")));
+    // It does not heal by waiting.
+    assert_eq!((&off.json()["error"]["fix"], &off.json()["error"]["retry"]), (&json!("operator"), &json!("never")));
     assert!(off.stderr.contains("find is off: the server defines it otherwise than toolgate.lock pins"), "{off:?}");
     assert!(!off.stderr.contains("keys"), "{off:?}");
     assert_eq!(desk.call("list", "{}").exit, Some(0));
@@ -179,25 +182,6 @@ fn a_server_that_cannot_be_asked_leaves_no_folder() {
         assert!(run.stderr.contains("nothing was written"), "{run:?}");
         assert!(!desk.file("desk").exists());
     }
-}
-
-/// Where the official servers are installed: `$TOOLGATE_PEERS`, else `target/peers`; `None` where it was said that there
-/// are none.
-fn peers() -> Option<PathBuf> {
-    let named = std::env::var_os("TOOLGATE_PEERS").map(PathBuf::from);
-    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let installed = named.unwrap_or_else(|| workspace.join("target/peers"));
-    if installed.join("node/node_modules").is_dir() {
-        return Some(installed.canonicalize().unwrap());
-    }
-    let meant = std::env::var_os("TOOLGATE_WITHOUT_PEERS").is_some_and(|value| value == "1");
-    assert!(
-        meant,
-        "the MCP servers are not in {}\nhint: run crates/toolgate-gateway/tests/peers/install, or set TOOLGATE_PEERS to \
-         where they are, or set TOOLGATE_WITHOUT_PEERS=1 to do without this test",
-        installed.display()
-    );
-    None
 }
 
 /// With the server that people use.
