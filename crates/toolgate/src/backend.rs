@@ -101,6 +101,8 @@ pub enum FailureKind {
     Cancelled,
     /// Its result is beyond every bound.
     TooLarge,
+    /// It is switched off until an operator looks at it, and was not asked.
+    Off,
 }
 
 /// What a look-up found.

@@ -125,6 +125,14 @@ impl Refusal {
         self
     }
 
+    /// The same, of a write that nobody can look up: its contract has no `[reconcile]`. What it cannot do is not promised.
+    pub(crate) fn beyond_finding_out(self) -> Self {
+        self.message(
+            "Whether the action happened is not known, and nothing here can find it out. Do not send it again, in \
+             these words or in others: look with a tool that reads whether it happened, or ask the user.",
+        )
+    }
+
     pub(crate) fn fixed_by(mut self, fix: Fix) -> Self {
         self.fix = fix;
         self

@@ -340,6 +340,27 @@ async fn somebody_was_asked_to_approve_a_name_without_its_arguments() {
 }
 
 #[tokio::test]
+async fn a_look_up_was_promised_of_a_write_that_nothing_can_look_up() {
+    let lost = || Failure::new(FailureKind::Reported, "lost", "the line broke");
+    let payments = Told::runs(move |_| Answer::failed(Effect::Unknown, lost()));
+    let finder = Told::looks(|| Found::Absent);
+    let contract = json!({
+        "description": "Pays.", "effect": "write", "input": {"properties": {"cents": {"type": "integer"}}},
+    });
+    let blind = Tool::new("blind", keys(contract), Arc::clone(&payments) as Arc<dyn Backend>);
+    let gate = gate([blind, pay(json!({}), &payments), find(100, &finder)], &clock());
+    for _ in 0..2 {
+        let reply = call(&gate, &person("alice"), "blind", json!({"cents": 5})).await;
+        let refusal = reply.refusal().unwrap();
+        assert_eq!(refusal.effect(), Effect::Unknown);
+        assert!(refusal.text().contains("nothing here can find it out"), "{}", refusal.text());
+    }
+    assert_eq!(payments.count(), 1);
+    let reply = call(&gate, &person("alice"), "pay", json!({"account": "a", "cents": 5})).await;
+    assert!(reply.refusal().unwrap().text().contains("it is looked up first"));
+}
+
+#[tokio::test]
 async fn a_dry_run_told_the_model_what_only_people_read() {
     let (payments, finder) = (Told::runs(|_| Answer::done("{}")), Told::looks(|| Found::Absent));
     let preview = json!({"preview": "Pay {cents} to {account}"});

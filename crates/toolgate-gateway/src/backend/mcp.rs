@@ -331,7 +331,7 @@ impl Trouble {
                 Failure { retry_after, ..new(Unavailable, "connect", &format!("the MCP server: {why}")) }
             }
             Self::Changed => {
-                new(Unavailable, "pin", "the MCP server defines the tool otherwise than toolgate.lock pins it")
+                new(FailureKind::Off, "pin", "the MCP server defines the tool otherwise than toolgate.lock pins it")
             }
             Self::Call(CallFailure::NotSent { cancelled: true }) => new(Cancelled, "cancelled", "before it was sent"),
             Self::Call(CallFailure::NotSent { cancelled: false }) => new(TimedOut, "timeout", "before it was sent"),

@@ -15,6 +15,7 @@ use super::Stop;
 use super::admit::Admitted;
 use crate::approval::Approval;
 use crate::clock::Clock;
+use crate::contract::Contract;
 use crate::facts::{Asker, Facts, Gathered};
 use crate::json::canonical;
 use crate::lanes::{Lanes, Place};
@@ -223,7 +224,9 @@ impl Inform {
                 sleep(POLL).await;
                 Ok(())
             }
-            Reconciled::Elsewhere | Reconciled::StillUnknown => Err(Trouble::unknown(entry, identity)),
+            Reconciled::Elsewhere | Reconciled::StillUnknown => {
+                Err(Trouble::unknown(entry, identity, &admitted.tool().contract))
+            }
         }
     }
 
@@ -274,10 +277,16 @@ impl Trouble {
     }
 
     /// The unknown action is this call's own, or it holds the lane: then this call had no effect.
-    fn unknown(entry: &Entry, identity: &Identity) -> Self {
-        let effect = if entry.key == identity.key { Effect::Unknown } else { Effect::None };
+    fn unknown(entry: &Entry, identity: &Identity, contract: &Contract) -> Self {
+        let refusal = match entry.key == identity.key {
+            true if contract.reconcile.is_none() => {
+                Refusal::new(Code::OutcomeUnknown, Effect::Unknown).beyond_finding_out()
+            }
+            true => Refusal::new(Code::OutcomeUnknown, Effect::Unknown),
+            false => Refusal::new(Code::OutcomeUnknown, Effect::None),
+        };
         let why = format!("the outcome of {} is not known", entry.first);
-        Self::refused(Refusal::new(Code::OutcomeUnknown, effect), why)
+        Self::refused(refusal, why)
     }
 }
 

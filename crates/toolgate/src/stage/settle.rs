@@ -72,7 +72,7 @@ impl Settle {
             if closed != Close::Durable {
                 // INVARIANT (withheld): what did not close its entry is not shown.
                 learned = learned.with("closed", false);
-                answer = Answer::Refused(Refusal::new(Code::OutcomeUnknown, Effect::Unknown));
+                answer = Answer::Refused(in_doubt(contract, Refusal::new(Code::OutcomeUnknown, Effect::Unknown)));
             }
         }
         let mut reserved = ran.into_reserved();
@@ -107,6 +107,14 @@ impl Settle {
     }
 }
 
+/// What may have happened is looked up only where the contract says how.
+fn in_doubt(contract: &Contract, refusal: Refusal) -> Refusal {
+    match refusal.effect() {
+        Effect::Unknown if contract.reconcile.is_none() => refusal.beyond_finding_out(),
+        Effect::Unknown | Effect::Done | Effect::None => refusal,
+    }
+}
+
 /// What the model may know of a failure: the contract's own words for it, else the table's.
 fn refusal(contract: &Contract, failure: &Failure, effect: Effect, visible: impl Fn(&str) -> bool) -> Refusal {
     let effect = if contract.is_write() { effect } else { Effect::None };
@@ -128,9 +136,13 @@ fn refusal(contract: &Contract, failure: &Failure, effect: Effect, visible: impl
         FailureKind::TimedOut => Code::TimedOut,
         FailureKind::Cancelled => Code::Cancelled,
         FailureKind::TooLarge => Code::ResultTooLarge,
+        FailureKind::Off => Code::Unavailable,
     };
+    if failure.kind == FailureKind::Off {
+        return Refusal::new(code, effect).fixed_by(Fix::Operator).retry(Retry::Never);
+    }
     let words = failure.said.as_deref().filter(|_| contract.lets_tool_speak()).and_then(result::words);
-    let refusal = Refusal::new(code, effect);
+    let refusal = in_doubt(contract, Refusal::new(code, effect));
     match (words, effect) {
         (None, _) => refusal,
         // Nothing happened, and the tool says why: another call may succeed, the same one won't.
