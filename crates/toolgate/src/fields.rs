@@ -56,6 +56,20 @@ impl<'a> Fields<'a> {
         self.table.get(key)
     }
 
+    /// The tables under `key` by name, such as those of `[facts.NAME]`. What is no table is a problem.
+    pub fn tables(&mut self, key: &'static str, problems: &mut Problems) -> Vec<(&'a String, Fields<'a>)> {
+        let Some(named) = self.table(key, problems) else { return Vec::new() };
+        let mut tables = Vec::new();
+        for (name, value) in named.entries() {
+            let at = named.place(name);
+            match value {
+                Value::Object(table) => tables.push((name, Fields::of(table, at))),
+                _ => problems.note(at, "type", "expected a table"),
+            }
+        }
+        tables
+    }
+
     /// All keys and values, for a table whose keys are names.
     pub fn entries(&self) -> impl Iterator<Item = (&'a String, &'a Value)> {
         self.table.iter()

@@ -187,14 +187,7 @@ fn read_store(top: &mut Fields<'_>, problems: &mut Problems) -> StoreAt {
 
 fn read_databases(top: &mut Fields<'_>, problems: &mut Problems) -> BTreeMap<String, Place> {
     let mut databases = BTreeMap::new();
-    let Some(table) = top.table("databases", problems) else { return databases };
-    for (name, value) in table.entries() {
-        let at = table.place(name);
-        let Value::Object(fields) = value else {
-            problems.note(at, "type", "expected a table");
-            continue;
-        };
-        let mut fields = Fields::of(fields, at);
+    for (name, mut fields) in top.tables("databases", problems) {
         let path = fields.needed("path", problems).map(PathBuf::from);
         let seed = fields.text("seed", problems).map(PathBuf::from);
         fields.end(problems);
@@ -207,14 +200,7 @@ fn read_databases(top: &mut Fields<'_>, problems: &mut Problems) -> BTreeMap<Str
 
 fn read_upstreams(top: &mut Fields<'_>, problems: &mut Problems) -> BTreeMap<String, Declared> {
     let mut upstreams = BTreeMap::new();
-    let Some(table) = top.table("upstreams", problems) else { return upstreams };
-    for (name, value) in table.entries() {
-        let at = table.place(name);
-        let Value::Object(fields) = value else {
-            problems.note(at, "type", "expected a table");
-            continue;
-        };
-        let mut fields = Fields::of(fields, at);
+    for (name, mut fields) in top.tables("upstreams", problems) {
         let command = fields.texts("command", problems);
         if command.first().is_none_or(|program| program.trim().is_empty()) {
             let hint = "command = [\"program\", \"argument\"]".to_owned();

@@ -310,14 +310,7 @@ fn read_approval(top: &mut Fields<'_>, problems: &mut Problems) -> Option<Approv
 
 fn read_facts(top: &mut Fields<'_>, problems: &mut Problems) -> BTreeMap<String, Fact> {
     let mut facts = BTreeMap::new();
-    let Some(table) = top.table("facts", problems) else { return facts };
-    for (name, value) in table.entries() {
-        let at = table.place(name);
-        let Value::Object(fields) = value else {
-            problems.note(at, "type", "expected a table");
-            continue;
-        };
-        let mut fields = Fields::of(fields, at);
+    for (name, mut fields) in top.tables("facts", problems) {
         let tool = fields.needed("tool", problems).map(str::to_owned);
         let args = fields.templates("args", problems);
         // Facts are looked up anew for each decision, which satisfies any age.
@@ -416,14 +409,7 @@ fn read_retry(top: &mut Fields<'_>, problems: &mut Problems) -> Retry {
 
 fn read_errors(top: &mut Fields<'_>, problems: &mut Problems) -> BTreeMap<String, MappedError> {
     let mut errors = BTreeMap::new();
-    let Some(table) = top.table("errors", problems) else { return errors };
-    for (signal, value) in table.entries() {
-        let at = table.place(signal);
-        let Value::Object(fields) = value else {
-            problems.note(at, "type", "expected a table");
-            continue;
-        };
-        let mut fields = Fields::of(fields, at);
+    for (signal, mut fields) in top.tables("errors", problems) {
         let code = fields.needed("code", problems).map(str::to_owned);
         let message = fields.needed("message", problems).map(str::to_owned);
         let effects = [("none", Some(Effect::None)), ("done", Some(Effect::Done)), ("unknown", Some(Effect::Unknown))];
