@@ -8,12 +8,16 @@
 //! A turn that a length limit or a filter cut off runs nothing: each of its calls is answered with `turn_truncated`.
 
 mod anthropic;
+mod bedrock;
 mod definitions;
 mod envelope;
 mod frame;
+mod gemini;
 pub mod mcp;
 mod names;
+mod ollama;
 mod openai_chat;
+mod openai_responses;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -40,8 +44,18 @@ const MOST_CALLS: usize = 128;
 pub enum Dialect {
     /// Chat completions of OpenAI and of the many servers that speak like it.
     OpenaiChat,
+    /// The same messages, for tools that were declared in OpenAI's strict mode: a `null` may stand for an absent member.
+    OpenaiStrict,
+    /// Responses of OpenAI.
+    OpenaiResponses,
     /// Messages of Anthropic.
     Anthropic,
+    /// `generateContent` of Gemini.
+    Gemini,
+    /// `Converse` of Amazon Bedrock.
+    Bedrock,
+    /// `/api/chat` of Ollama.
+    Ollama,
     /// `tools/call` requests of the Model Context Protocol.
     Mcp,
 }
@@ -118,7 +132,16 @@ struct Answered<'a> {
 
 impl Dialect {
     /// All dialects, in the order of the documentation.
-    pub const ALL: [Self; 3] = [Self::OpenaiChat, Self::Anthropic, Self::Mcp];
+    pub const ALL: [Self; 8] = [
+        Self::OpenaiChat,
+        Self::OpenaiStrict,
+        Self::OpenaiResponses,
+        Self::Anthropic,
+        Self::Gemini,
+        Self::Bedrock,
+        Self::Ollama,
+        Self::Mcp,
+    ];
 
     /// The dialect with this name.
     pub fn parse(name: &str) -> Option<Self> {
@@ -129,7 +152,12 @@ impl Dialect {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::OpenaiChat => "openai-chat",
+            Self::OpenaiStrict => "openai-strict",
+            Self::OpenaiResponses => "openai-responses",
             Self::Anthropic => "anthropic",
+            Self::Gemini => "gemini",
+            Self::Bedrock => "bedrock-converse",
+            Self::Ollama => "ollama",
             Self::Mcp => "mcp",
         }
     }
@@ -140,8 +168,12 @@ impl Dialect {
     pub fn decode(self, message: &[u8], limits: &Limits) -> Result<Turn, WireFault> {
         let frame = Frame::new(message, limits);
         match self {
-            Self::OpenaiChat => openai_chat::decode(&frame),
+            Self::OpenaiChat | Self::OpenaiStrict => openai_chat::decode(self, &frame),
+            Self::OpenaiResponses => openai_responses::decode(&frame),
             Self::Anthropic => anthropic::decode(&frame),
+            Self::Gemini => gemini::decode(&frame),
+            Self::Bedrock => bedrock::decode(&frame),
+            Self::Ollama => ollama::decode(&frame),
             Self::Mcp => mcp::decode(&frame),
         }
     }
@@ -149,8 +181,16 @@ impl Dialect {
     /// How these tools are declared to a model.
     pub fn definitions(self, tools: &[&Contract]) -> Definitions {
         match self {
-            Self::OpenaiChat => definitions::all(tools, openai_chat::LONGEST_NAME, openai_chat::definition),
+            Self::OpenaiChat | Self::OpenaiStrict => {
+                definitions::all(tools, openai_chat::LONGEST_NAME, openai_chat::definition)
+            }
+            Self::OpenaiResponses => {
+                definitions::all(tools, openai_responses::LONGEST_NAME, openai_responses::definition)
+            }
             Self::Anthropic => definitions::all(tools, anthropic::LONGEST_NAME, anthropic::definition),
+            Self::Gemini => definitions::all(tools, gemini::LONGEST_NAME, gemini::definition),
+            Self::Bedrock => definitions::all(tools, bedrock::LONGEST_NAME, bedrock::definition),
+            Self::Ollama => definitions::all(tools, ollama::LONGEST_NAME, ollama::definition),
             Self::Mcp => {
                 Definitions { tools: tools.iter().copied().map(mcp::definition).collect(), left_out: Vec::new() }
             }
@@ -168,8 +208,12 @@ impl Asked {
         let answered: Vec<Answered<'_>> =
             self.ids.iter().zip(outcomes).map(|(id, outcome)| Answered { id, outcome }).collect();
         match self.dialect {
-            Dialect::OpenaiChat => openai_chat::encode(&answered),
+            Dialect::OpenaiChat | Dialect::OpenaiStrict => openai_chat::encode(&answered),
+            Dialect::OpenaiResponses => openai_responses::encode(&answered),
             Dialect::Anthropic => anthropic::encode(&answered),
+            Dialect::Gemini => gemini::encode(&answered),
+            Dialect::Bedrock => bedrock::encode(&answered),
+            Dialect::Ollama => ollama::encode(&answered),
             Dialect::Mcp => mcp::encode(&answered),
         }
     }

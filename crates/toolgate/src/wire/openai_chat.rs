@@ -21,12 +21,12 @@ const MESSAGE: [&str; 3] = ["role", "content", "tool_calls"];
 /// Why a model stopped before it was done.
 const EARLY: [&str; 2] = ["length", "content_filter"];
 
-pub(super) fn decode(frame: &Frame<'_>) -> Result<Turn, WireFault> {
+pub(super) fn decode(dialect: Dialect, frame: &Frame<'_>) -> Result<Turn, WireFault> {
     let top = frame.members(frame.bytes(), "the message")?;
     if is_call(&top) {
         let mut calls = Calls::new(FORM);
         calls.push(call(frame, frame.bytes().trim_ascii()));
-        return Ok(Turn::new(Dialect::OpenaiChat, calls.into_list(), false));
+        return Ok(Turn::new(dialect, calls.into_list(), false));
     }
     let (message, mut cut_off) = match top.given("choices") {
         Some(choices) => {
@@ -54,7 +54,7 @@ pub(super) fn decode(frame: &Frame<'_>) -> Result<Turn, WireFault> {
             calls.push(call(frame, item));
         }
     }
-    Ok(Turn::new(Dialect::OpenaiChat, calls.into_list(), cut_off))
+    Ok(Turn::new(dialect, calls.into_list(), cut_off))
 }
 
 pub(super) fn encode(answers: &[Answered<'_>]) -> Vec<Value> {
