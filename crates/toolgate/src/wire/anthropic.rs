@@ -74,11 +74,7 @@ fn content<'a>(frame: &Frame<'a>, message: &Members<'a>) -> Result<&'a [u8], Wir
     })
 }
 
-fn form_of<'a>(
-    frame: &Frame<'a>,
-    block: &'a [u8],
-    members: &Members<'a>,
-) -> Result<Option<&'static Form>, WireFault> {
+fn form_of<'a>(frame: &Frame<'a>, block: &'a [u8], members: &Members<'a>) -> Result<Option<&'static Form>, WireFault> {
     let Some(kind) = members.given("type") else {
         let hint = "give each block its type";
         return Err(foreign::unlike(frame, block, members, "a content block without a type", hint));

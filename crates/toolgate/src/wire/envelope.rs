@@ -109,7 +109,12 @@ impl<'a> Envelope<'a> {
             } else {
                 (at.to_owned(), "unknown member with a name that is long or does not print")
             };
-            self.problem(place, "additional_property", message, format!("leave it out; known: {}", level.wanted.join(", ")));
+            self.problem(
+                place,
+                "additional_property",
+                message,
+                format!("leave it out; known: {}", level.wanted.join(", ")),
+            );
         }
     }
 

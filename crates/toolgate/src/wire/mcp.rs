@@ -13,7 +13,9 @@ use serde_json::{Map, Value, json};
 use super::envelope::Envelope;
 use super::form::Level;
 use super::frame::{Frame, Members};
-use super::{Address, Answered, Failure, Proposed, Turn, WireFault, definitions, everything, failed, foreign, parsed, text};
+use super::{
+    Address, Answered, Failure, Proposed, Turn, WireFault, definitions, everything, failed, foreign, parsed, text,
+};
 use crate::call::TraceContext;
 use crate::contract::Contract;
 use crate::fault::Fault;

@@ -40,15 +40,15 @@ pub(super) fn decode(frame: &Frame<'_>) -> Result<Turn, WireFault> {
     }
     let response = frame.members(frame.bytes(), "the response")?;
     match response.given("output") {
-        Some(output) => {
+        Some(output) if !output.starts_with(b"{") => {
             foreign::none_beside(frame, &response, &[])?;
             let cut_off = ended_early(frame, &response)?;
             items(frame, &frame.items(output, "output")?, cut_off)
         }
-        None if response.get("type").is_some_and(|kind| frame.is_text(kind, "function_call")) => {
+        _ if response.get("type").is_some_and(|kind| frame.is_text(kind, "function_call")) => {
             items(frame, &[frame.bytes().trim_ascii()], false)
         }
-        None => {
+        Some(_) | None => {
             let hint = "send the whole response, with its output, or its output as a list";
             Err(foreign::unlike(frame, frame.bytes(), &response, "neither a response nor a function_call", hint))
         }
@@ -69,9 +69,11 @@ fn ended_early<'a>(frame: &Frame<'a>, response: &Members<'a>) -> Result<bool, Wi
     let Some(part) = response.get("status") else { return Ok(false) };
     match frame.text(part, "status")?.as_deref() {
         None | Some("completed") => Ok(false),
-        Some("queued" | "in_progress") => {
-            Err(frame.fault(part, "a response that is still being made", "none ran; wait for its end, then send the whole"))
-        }
+        Some("queued" | "in_progress") => Err(frame.fault(
+            part,
+            "a response that is still being made",
+            "none ran; wait for its end, then send the whole",
+        )),
         Some(_) => Ok(true),
     }
 }
