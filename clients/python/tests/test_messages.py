@@ -142,9 +142,10 @@ def test_a_response_of_openai_and_its_items_say_their_dialect() -> None:
     response = openai.types.responses.Response.construct(id="r", output=[call])
     assert dialect_of(response, "openai-chat") == "openai-responses"
     assert dialect_of(call, "openai-chat") == dialect_of([call], "openai-chat") == "openai-responses"
-    assert json.loads(raw([call])) == [
-        {"type": "function_call", "call_id": "c", "name": "n", "arguments": '{"a": 1.0}'}
-    ]
+    sent = {"type": "function_call", "call_id": "c", "name": "n", "arguments": '{"a": 1.0}'}
+    assert json.loads(raw([call])) == [sent]
+    parsed = openai.types.responses.ParsedResponseFunctionToolCall(**sent, parsed_arguments={"a": 1.0})
+    assert json.loads(raw(parsed)) == sent
 
 
 def test_a_dict_says_nothing_of_its_dialect() -> None:

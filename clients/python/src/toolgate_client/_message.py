@@ -39,7 +39,14 @@ _PACKAGES: dict[str, Dialect] = {"openai": "openai-chat", "anthropic": "anthropi
 #: What ``parse`` of the package ``openai`` adds beside what the provider sent.
 _PARSED_CALL = {"function": {"parsed_arguments"}}
 _PARSED_MESSAGE = {"parsed": True, "tool_calls": {"__all__": _PARSED_CALL}}
-_PARSED = {"choices": {"__all__": {"message": _PARSED_MESSAGE}}, **_PARSED_MESSAGE, **_PARSED_CALL}
+_PARSED_ITEM = {"parsed_arguments": True}
+_PARSED = {
+    "choices": {"__all__": {"message": _PARSED_MESSAGE}},
+    "output": {"__all__": _PARSED_ITEM},
+    **_PARSED_MESSAGE,
+    **_PARSED_CALL,
+    **_PARSED_ITEM,
+}
 
 
 def raw(message: Message) -> bytes:
