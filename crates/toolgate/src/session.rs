@@ -39,16 +39,10 @@ pub struct Tags(
     BTreeSet<String>,
 );
 
-/// Words that are no tags to bound a session by.
+/// A text that can be the tag of no tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum BadTags {
-    /// There is none.
-    #[error("a bound names at least one tag")]
-    None,
-    /// One of them can be the tag of no tool.
-    #[error("a tag is made of A-Z a-z 0-9 _ -")]
-    Malformed,
-}
+#[error("a tag is made of A-Z a-z 0-9 _ -")]
+pub struct BadTag;
 
 /// An identity source that lists people's roles today, so that an approver who lost a role no longer counts.
 pub trait Standing: Send + Sync + 'static {
@@ -105,9 +99,9 @@ impl Session {
     /// use toolgate::session::{Principal, Session, Tags};
     ///
     /// let alice = Session::new(Principal::new("local", "alice"), "acme");
-    /// let desk = alice.only_tags(Tags::any_of(["orders", "refunds"])?);
-    /// assert_eq!(desk.bounds().count(), 1);
-    /// # Ok::<(), toolgate::session::BadTags>(())
+    /// let desk = alice.only_tags(Tags::of("orders")?.or(Tags::of("refunds")?));
+    /// assert_eq!(desk.bounds().len(), 1);
+    /// # Ok::<(), toolgate::session::BadTag>(())
     /// ```
     #[must_use]
     pub fn only_tags(mut self, tags: Tags) -> Self {
@@ -147,14 +141,17 @@ impl Session {
 }
 
 impl Tags {
-    /// The bound of these tags: a tool is within it if it has any of them.
-    pub fn any_of<T: Into<String>>(tags: impl IntoIterator<Item = T>) -> Result<Self, BadTags> {
-        let tags: BTreeSet<String> = tags.into_iter().map(Into::into).collect();
-        match tags.iter().all(|tag| is_tag(tag)) {
-            true if tags.is_empty() => Err(BadTags::None),
-            true => Ok(Self(tags)),
-            false => Err(BadTags::Malformed),
-        }
+    /// This tag alone.
+    pub fn of(tag: impl Into<String>) -> Result<Self, BadTag> {
+        let tag = tag.into();
+        if is_tag(&tag) { Ok(Self(BTreeSet::from([tag]))) } else { Err(BadTag) }
+    }
+
+    /// These tags and those: a tool is within if it has any of them all.
+    #[must_use]
+    pub fn or(mut self, others: Self) -> Self {
+        self.0.extend(others.0);
+        self
     }
 
     /// The tags, sorted.
@@ -178,8 +175,8 @@ mod tests {
         Session::new(Principal::new("local", "alice"), "acme")
     }
 
-    fn bound(tags: &[&str]) -> Tags {
-        Tags::any_of(tags.iter().copied()).unwrap()
+    fn bound<T: Into<String>>(tags: impl IntoIterator<Item = T>) -> Tags {
+        tags.into_iter().map(|tag| Tags::of(tag).unwrap()).reduce(Tags::or).unwrap()
     }
 
     fn tags(of_tool: &[&str]) -> Vec<String> {
@@ -187,20 +184,20 @@ mod tests {
     }
 
     #[test]
-    fn no_tags_are_no_bound_and_cannot_be_made_one() {
-        assert_eq!(Tags::any_of([""; 0]), Err(BadTags::None));
+    fn a_tag_is_what_a_contract_can_say() {
         for malformed in ["", " ", "a b", "a,b", "a.b", "a/b", "a%62", "ä", "a\n"] {
-            assert_eq!(Tags::any_of(["good", malformed]), Err(BadTags::Malformed), "{malformed:?}");
+            assert_eq!(Tags::of(malformed), Err(BadTag), "{malformed:?}");
         }
-        assert!(session().is_open_to(&[]));
+        assert!(Tags::of("Refunds_2-b").is_ok());
     }
 
     #[test]
     fn a_tool_is_within_a_bound_by_any_of_its_tags_and_must_be_within_every_bound() {
-        let desk = session().only_tags(bound(&["orders", "refunds"]));
+        assert!(session().is_open_to(&[]));
+        let desk = session().only_tags(bound(["orders", "refunds"]));
         assert!(desk.is_open_to(&tags(&["orders"])) && desk.is_open_to(&tags(&["money", "refunds"])));
         assert!(!desk.is_open_to(&tags(&["Orders"])) && !desk.is_open_to(&[]));
-        let narrower = desk.only_tags(bound(&["money"]));
+        let narrower = desk.only_tags(bound(["money"]));
         assert!(narrower.is_open_to(&tags(&["money", "refunds"])));
         assert!(!narrower.is_open_to(&tags(&["orders"])) && !narrower.is_open_to(&tags(&["money"])));
     }
@@ -212,8 +209,8 @@ mod tests {
             more in prop::collection::btree_set("[a-d]", 1..4),
             tool in prop::collection::vec("[a-d]", 0..4),
         ) {
-            let wide = bounds.into_iter().fold(session(), |session, tags| session.only_tags(Tags::any_of(tags).unwrap()));
-            let narrow = wide.clone().only_tags(Tags::any_of(more.clone()).unwrap());
+            let wide = bounds.into_iter().fold(session(), |session, tags| session.only_tags(bound(tags)));
+            let narrow = wide.clone().only_tags(bound(more.clone()));
             let has_more = tool.iter().any(|tag| more.contains(tag));
             prop_assert_eq!(narrow.is_open_to(&tool), wide.is_open_to(&tool) && has_more);
         }
