@@ -13,7 +13,7 @@ use super::{Failure, Output};
 /// The tags that a command line names.
 #[derive(Debug, Args)]
 pub(super) struct Tagged {
-    /// Only tools with this tag are there; may be said more than once
+    /// Keep to the tools of this tag; may be said again
     #[arg(long = "tag", value_name = "TAG", value_parser = read_tag)]
     tags: Vec<Tags>,
 }

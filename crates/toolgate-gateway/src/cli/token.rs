@@ -70,7 +70,7 @@ struct New {
     /// What they may ask for: calls, approvals, ledger, audit
     #[arg(long, value_name = "SCOPES", value_delimiter = ',', default_value = "calls", value_parser = read_scope)]
     scope: Vec<Scope>,
-    /// Only tools with this tag are there for them; may be said more than once
+    /// Keep them to the tools of this tag; may be said again
     #[arg(long = "tag", value_name = "TAG", value_parser = read_tag)]
     tags: Vec<Tags>,
     /// How long it lasts, such as 12h or 90d; until it is revoked if not said
