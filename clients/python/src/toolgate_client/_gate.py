@@ -60,8 +60,8 @@ class _Settings:
 class Gate:
     """A gate that `toolgate serve` has opened.
 
-    ``dialect`` is the one of messages whose type does not say it, and of the tools that are listed. Within ``tags`` only
-    the tools that have any of them are there, to list and to call alike.
+    ``dialect`` is the one of messages whose type does not say it, and of the tools that are listed. Within ``tags``
+    only the tools that have any of them are there, to list and to call alike.
     """
 
     def __init__(
