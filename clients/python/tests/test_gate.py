@@ -11,7 +11,7 @@ import pytest
 from conftest import Shop, assistant, call, refund
 from openai.types.chat import ChatCompletionMessageParam
 
-from toolgate_client import AsyncGate, Gate, GateError, Outcome
+from toolgate_client import AsyncGate, Gate, GateError, Outcome, Tools
 
 
 def test_a_completion_becomes_its_tool_messages_in_order(gate: Gate) -> None:
@@ -97,7 +97,32 @@ def test_the_tools_are_those_that_the_model_api_takes(gate: Gate) -> None:
     assert tools.left_out == ()
     assert json.loads(json.dumps(tools)) == tools
     assert sorted(tool["name"] for tool in gate.tools("anthropic")) == names
-    assert gate.tools(tag="there-is-no-such-tag") == []
+
+
+def test_tags_bound_the_list_and_the_calls_alike(gate: Gate, shop: Shop) -> None:
+    def names(tools: Tools) -> list[str]:
+        return sorted(tool["function"]["name"] for tool in tools)
+
+    message = assistant(call("c", "get_order", {"order_id": "ord_4821"}))
+    assert names(gate.tools(tags=["orders", "documents"])) == ["get_order", "read_document"]
+    assert gate.tools(tags="there-is-no-such-tag") == []
+    assert gate.calls(message).outcomes[0].ok and gate.calls(message, tags="orders").outcomes[0].ok
+    with Gate(shop.url, tags=["refunds"]) as desk:
+        assert names(desk.tools()) == ["create_refund", "find_refund", "get_refund_status"]
+        assert desk.calls(message).outcomes[0].code == "unknown_tool"
+        [told] = desk.execute(message, dry_run=True)
+        assert "unknown_tool" in told["content"]
+        assert desk.calls(message, tags=["refunds", "orders"]).outcomes[0].ok
+
+
+def test_tags_that_say_nothing_are_refused_here_and_ones_that_are_none_there(gate: Gate) -> None:
+    message = assistant(call("c", "get_order", {"order_id": "ord_4821"}))
+    with pytest.raises(ValueError, match="at least one"):
+        gate.calls(message, tags=[])
+    for wrong in ("", "orders,refunds", "orders&tag=refunds"):
+        with pytest.raises(GateError) as raised:
+            gate.calls(message, tags=wrong)
+        assert raised.value.code == "bad_tag"
 
 
 def test_a_broken_message_is_a_problem_with_its_place(gate: Gate) -> None:

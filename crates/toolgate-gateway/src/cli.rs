@@ -22,6 +22,7 @@ mod patience;
 mod schema;
 mod serve;
 mod signals;
+mod tagged;
 mod token;
 mod tools;
 mod tree;

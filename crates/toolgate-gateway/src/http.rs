@@ -20,6 +20,7 @@ mod problem;
 mod query;
 mod settings;
 mod stream;
+mod tagged;
 #[cfg(test)]
 mod tests;
 mod tools;

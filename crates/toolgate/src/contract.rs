@@ -217,3 +217,8 @@ impl Contract {
         shared || self.resource.is_some() || !self.facts.is_empty()
     }
 }
+
+/// What a tag is made of: the letters and digits of ASCII, `_` and `-`.
+pub(crate) fn is_tag(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
+}

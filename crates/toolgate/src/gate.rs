@@ -13,6 +13,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::approval::{Approval, Decision, NotDecided};
 use crate::call::Call;
+use crate::catalogue::Catalogue;
 use crate::clock::Clock;
 use crate::contract::{Contract, Registry};
 use crate::fault::Fault;
@@ -58,6 +59,7 @@ struct Line {
     settle: Settle,
     registry: Arc<Registry>,
     policies: Arc<Policies>,
+    catalogue: Arc<Catalogue>,
     recovery: Recovery,
     store: Store,
     clock: Arc<dyn Clock>,
@@ -135,7 +137,7 @@ impl Gate {
         if !settled.recorded {
             self.recorder.put(heading.read(&settled, self.now())).await;
         }
-        heading.reply(settled.answer, settled.trace)
+        self.reply(heading, settled.answer, settled.trace)
     }
 
     /// The reply to a call that ended before anything ran.
@@ -148,7 +150,7 @@ impl Gate {
             }
             Halt::Replayed { answer, first } => {
                 self.recorder.put(heading.replayed(&first, &trace, now)).await;
-                Ok(heading.reply(*answer, trace).replayed_from(first))
+                Ok(self.reply(heading, *answer, trace).replayed_from(first))
             }
             Halt::Pending(approval) => {
                 let record = heading.proposed(&trace, now);
@@ -165,6 +167,13 @@ impl Gate {
             }
             Halt::Fault(fault) => Err(fault),
         }
+    }
+
+    /// What the session reads of an answer. A tool that it may not see is no advice.
+    fn reply(&self, heading: &Heading, answer: Answer, trace: Trace) -> Reply {
+        let session = heading.session();
+        let answer = answer.advising(|tool| self.line.catalogue.find(tool, &session).is_some());
+        heading.reply(answer, trace)
     }
 
     /// Passes the calls of one turn, together as their lanes allow. The answers come in the order of the calls.
@@ -211,7 +220,7 @@ impl Gate {
             },
         };
         self.recorder.put(heading.dry_run(&answer, &trace, self.line.clock.now())).await;
-        Ok(heading.reply(answer, trace))
+        Ok(self.reply(&heading, answer, trace))
     }
 
     /// Judges the calls of one turn, as [`Gate::dry_run`] does.
@@ -227,7 +236,7 @@ impl Gate {
 
     /// The tools that this session may see, by name.
     pub fn tools(&self, session: &Session) -> Vec<&Contract> {
-        visible(&self.line.registry, &self.line.policies, session)
+        self.line.catalogue.of(session).collect()
     }
 
     /// All contracts, by name, whoever may see them.
@@ -330,12 +339,6 @@ impl std::fmt::Debug for Gate {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Gate").finish_non_exhaustive()
     }
-}
-
-/// The tools that a session could be permitted, by name.
-fn visible<'a>(registry: &'a Registry, policies: &Policies, session: &Session) -> Vec<&'a Contract> {
-    let contracts = registry.iter().map(|tool| &tool.contract);
-    contracts.filter(|contract| policies.visible(&contract.name, session)).collect()
 }
 
 /// The refusal of a call that waits for a person.

@@ -72,6 +72,7 @@ pub mod json;
 pub mod schema;
 pub mod template;
 
+mod catalogue;
 mod caught;
 mod facts;
 mod lanes;

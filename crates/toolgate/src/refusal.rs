@@ -170,6 +170,12 @@ impl Refusal {
         self
     }
 
+    /// The same, without advice to use a tool that is not there for whoever reads it.
+    pub(crate) fn advising(mut self, visible: impl FnOnce(&str) -> bool) -> Self {
+        self.details.instead.take_if(|tool| !visible(tool));
+        self
+    }
+
     pub(crate) fn approval(mut self, notice: ApprovalNotice) -> Self {
         self.details.approval = Some(notice);
         self

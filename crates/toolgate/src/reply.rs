@@ -67,6 +67,15 @@ impl Answer {
         }
     }
 
+    /// The same, without advice to use a tool that is not there for whoever reads it. The ledger keeps the whole: the
+    /// answer may be given again to a session that sees other tools.
+    pub(crate) fn advising(self, visible: impl FnOnce(&str) -> bool) -> Self {
+        match self {
+            Self::Result(outcome) => Self::Result(outcome),
+            Self::Refused(refusal) => Self::Refused(refusal.advising(visible)),
+        }
+    }
+
     /// The text as the ledger keeps it.
     pub(crate) fn to_stored(&self) -> Option<String> {
         serde_json::to_string(self).ok()

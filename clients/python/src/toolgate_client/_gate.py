@@ -10,7 +10,7 @@ import httpx
 
 from . import _requests
 from ._message import Dialect, Message
-from ._requests import Request
+from ._requests import Request, Tags
 from ._shapes import Approval, Tools, Turn
 
 T = TypeVar("T")
@@ -22,11 +22,14 @@ _CONNECT = 5.0
 
 
 class _Settings:
-    def __init__(self, url: str, token: str | None, dialect: Dialect, timeout: float | httpx.Timeout) -> None:
+    def __init__(
+        self, url: str, token: str | None, dialect: Dialect, tags: Tags | None, timeout: float | httpx.Timeout
+    ) -> None:
         if not url.startswith(("http://", "https://")):
             raise ValueError("the url of a gate begins with http:// or https://")
         self.url = url.rstrip("/")
         self.dialect = dialect
+        self.tags = tags
         headers = {"Accept": "application/json"}
         if token is not None:
             headers["Authorization"] = f"Bearer {token}"
@@ -41,6 +44,9 @@ class _Settings:
             "follow_redirects": False,
         }
 
+    def within(self, tags: Tags | None) -> Tags | None:
+        return self.tags if tags is None else tags
+
     def of(self, request: Request[Any]) -> dict[str, Any]:
         return {
             "method": request.method,
@@ -54,7 +60,8 @@ class _Settings:
 class Gate:
     """A gate that `toolgate serve` has opened.
 
-    ``dialect`` is the one of messages whose type does not say it, and of the tools that are listed.
+    ``dialect`` is the one of messages whose type does not say it, and of the tools that are listed. Within ``tags``
+    only the tools that have any of them are there, to list and to call alike.
     """
 
     def __init__(
@@ -63,9 +70,10 @@ class Gate:
         token: str | None = None,
         *,
         dialect: Dialect = "openai-chat",
+        tags: Tags | None = None,
         timeout: float | httpx.Timeout = _TIMEOUT,
     ) -> None:
-        self._settings = _Settings(url, token, dialect, timeout)
+        self._settings = _Settings(url, token, dialect, tags, timeout)
         self._client = httpx.Client(**self._settings.client)
         self.approvals = Approvals(self)
 
@@ -77,13 +85,17 @@ class Gate:
         dry_run: bool = False,
         operation: str | None = None,
         approval: str | None = None,
+        tags: Tags | None = None,
     ) -> list[dict[str, Any]]:
         """Hands in a model's message; gives the tool messages that answer its calls, for the conversation.
 
         A call that is refused, or waits for approval, is answered as well: the model reads why. ``operation`` names the
-        operation and ``approval`` the grant to use, each for a message of one call.
+        operation and ``approval`` the grant to use, each for a message of one call. ``tags`` take the place of the
+        gate's own: give the ones that the tools were listed by.
         """
-        return self.calls(message, dialect=dialect, dry_run=dry_run, operation=operation, approval=approval).messages
+        return self.calls(
+            message, dialect=dialect, dry_run=dry_run, operation=operation, approval=approval, tags=tags
+        ).messages
 
     def calls(
         self,
@@ -93,13 +105,17 @@ class Gate:
         dry_run: bool = False,
         operation: str | None = None,
         approval: str | None = None,
+        tags: Tags | None = None,
     ) -> Turn:
         """As :meth:`execute`, with what became of each call."""
-        return self._send(_requests.calls(message, dialect, self._settings.dialect, dry_run, operation, approval))
+        within = self._settings.within(tags)
+        return self._send(
+            _requests.calls(message, dialect, self._settings.dialect, dry_run, operation, approval, within)
+        )
 
-    def tools(self, dialect: Dialect | None = None, *, tag: str | None = None) -> Tools:
+    def tools(self, dialect: Dialect | None = None, *, tags: Tags | None = None) -> Tools:
         """The tools that the caller may see, as the dialect declares them to a model."""
-        return self._send(_requests.tools(dialect or self._settings.dialect, tag))
+        return self._send(_requests.tools(dialect or self._settings.dialect, self._settings.within(tags)))
 
     def close(self) -> None:
         """Closes the connections."""
@@ -156,9 +172,10 @@ class AsyncGate:
         token: str | None = None,
         *,
         dialect: Dialect = "openai-chat",
+        tags: Tags | None = None,
         timeout: float | httpx.Timeout = _TIMEOUT,
     ) -> None:
-        self._settings = _Settings(url, token, dialect, timeout)
+        self._settings = _Settings(url, token, dialect, tags, timeout)
         self._client = httpx.AsyncClient(**self._settings.client)
         self.approvals = AsyncApprovals(self)
 
@@ -170,9 +187,12 @@ class AsyncGate:
         dry_run: bool = False,
         operation: str | None = None,
         approval: str | None = None,
+        tags: Tags | None = None,
     ) -> list[dict[str, Any]]:
         """As :meth:`Gate.execute`. A task that is cancelled does not call back what was sent."""
-        turn = await self.calls(message, dialect=dialect, dry_run=dry_run, operation=operation, approval=approval)
+        turn = await self.calls(
+            message, dialect=dialect, dry_run=dry_run, operation=operation, approval=approval, tags=tags
+        )
         return turn.messages
 
     async def calls(
@@ -183,13 +203,17 @@ class AsyncGate:
         dry_run: bool = False,
         operation: str | None = None,
         approval: str | None = None,
+        tags: Tags | None = None,
     ) -> Turn:
         """As :meth:`Gate.calls`."""
-        return await self._send(_requests.calls(message, dialect, self._settings.dialect, dry_run, operation, approval))
+        within = self._settings.within(tags)
+        return await self._send(
+            _requests.calls(message, dialect, self._settings.dialect, dry_run, operation, approval, within)
+        )
 
-    async def tools(self, dialect: Dialect | None = None, *, tag: str | None = None) -> Tools:
+    async def tools(self, dialect: Dialect | None = None, *, tags: Tags | None = None) -> Tools:
         """As :meth:`Gate.tools`."""
-        return await self._send(_requests.tools(dialect or self._settings.dialect, tag))
+        return await self._send(_requests.tools(dialect or self._settings.dialect, self._settings.within(tags)))
 
     async def close(self) -> None:
         """Closes the connections."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, NoReturn, TypeVar
+from typing import Any, Generic, NoReturn, TypeAlias, TypeVar
 from urllib.parse import quote
 
 import httpx
@@ -16,6 +16,9 @@ from ._message import Dialect, Message, dialect_of, raw
 from ._shapes import Approval, Tools, Turn
 
 T = TypeVar("T")
+
+#: A tag, or some: the tools that have any of them.
+Tags: TypeAlias = str | Sequence[str]
 
 #: Failures before the first byte of a request was sent.
 _NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.UnsupportedProtocol, httpx.ProxyError)
@@ -31,7 +34,7 @@ class Request(Generic[T]):
     acts: bool = False
     """Whether something may have been done once it was sent."""
     content: bytes | None = None
-    params: Mapping[str, str] = field(default_factory=dict)
+    params: Mapping[str, str | list[str]] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
 
     def answer(self, response: httpx.Response) -> T:
@@ -76,6 +79,7 @@ def calls(
     dry_run: bool,
     operation: str | None,
     approval: str | None,
+    tags: Tags | None,
 ) -> Request[Turn]:
     text = raw(message)
     named = dialect or dialect_of(message, otherwise)
@@ -86,12 +90,23 @@ def calls(
         headers["Toolgate-Operation"] = operation
     if approval is not None:
         headers["Toolgate-Approval"] = approval
-    return Request("POST", "/v1/calls", _shapes.turn, acts=not dry_run, content=content, headers=headers)
+    return Request(
+        "POST", "/v1/calls", _shapes.turn, acts=not dry_run, content=content, params=_within(tags), headers=headers
+    )
 
 
-def tools(dialect: Dialect, tag: str | None) -> Request[Tools]:
-    params = {"dialect": dialect} if tag is None else {"dialect": dialect, "tag": tag}
-    return Request("GET", "/v1/tools", _shapes.tools, params=params)
+def tools(dialect: Dialect, tags: Tags | None) -> Request[Tools]:
+    return Request("GET", "/v1/tools", _shapes.tools, params={"dialect": dialect, **_within(tags)})
+
+
+def _within(tags: Tags | None) -> dict[str, str | list[str]]:
+    if tags is None:
+        return {}
+    named = [tags] if isinstance(tags, str) else list(tags)
+    if not named:
+        # Sent as it is, it would be everything, and who wrote it may have meant nothing.
+        raise ValueError("a list of tags names at least one; None is no bound")
+    return {"tag": named}
 
 
 def approvals(state: str | None) -> Request[list[Approval]]:

@@ -12,6 +12,7 @@ use super::failure::FailureCode;
 use super::folder::Folder;
 use super::patience::patiently;
 use super::signals::drain_on_interrupt;
+use super::tagged::Tagged;
 use super::{Exit, Failure, Output, load};
 use crate::config::Purpose;
 use crate::shown::Shown;
@@ -34,6 +35,8 @@ pub(super) struct Call {
     /// Who is asking: a user that the folder lists
     #[arg(long = "as", value_name = "USER@TENANT")]
     user: Option<String>,
+    #[command(flatten)]
+    tagged: Tagged,
     /// Name the operation, where the contract says `caller = true`
     #[arg(long, value_name = "ID")]
     operation: Option<String>,
@@ -62,6 +65,7 @@ impl Call {
         })?;
         let loaded = load(&dir, Purpose::Run, output)?;
         let session = loaded.identity.session(self.user.as_deref())?;
+        let session = self.tagged.bound(session, loaded.gate.contracts())?;
         let mut call = Proposed::new("call_1", &tool, arguments.as_deref().unwrap_or("{}").as_bytes());
         if let Some(operation) = operation {
             call = call.operation(operation);

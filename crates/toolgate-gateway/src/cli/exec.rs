@@ -15,6 +15,7 @@ use super::call::show_trace;
 use super::failure::FailureCode;
 use super::patience::patiently;
 use super::signals::drain_on_interrupt;
+use super::tagged::Tagged;
 use super::{Exit, Failure, Output, find_folder, load};
 use crate::config::Purpose;
 use crate::shown::Outcome;
@@ -31,6 +32,8 @@ pub(super) struct Exec {
     /// Who is asking: a user that the folder lists
     #[arg(long = "as", value_name = "USER@TENANT")]
     user: Option<String>,
+    #[command(flatten)]
+    tagged: Tagged,
     /// Judge the calls without asking anybody or running anything
     #[arg(long)]
     dry_run: bool,
@@ -51,6 +54,7 @@ impl Exec {
         let dir = find_folder(self.dir.clone())?;
         let loaded = load(&dir, Purpose::Run, output)?;
         let session = loaded.identity.session(self.user.as_deref())?;
+        let session = self.tagged.bound(session, loaded.gate.contracts())?;
         let message = read_message()?;
         let limits = Limits { size: message.len(), ..Limits::default() };
         let turn = self.from.decode(&message, &limits).map_err(|fault| {

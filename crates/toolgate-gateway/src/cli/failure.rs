@@ -63,6 +63,8 @@ codes! {
     NoStore = "no_store" => Usage,
     /// Somebody is named whom the folder does not list, or nobody is.
     UnknownUser = "unknown_user" => Usage,
+    /// A tag is named that no tool of the folder has.
+    UnknownTag = "unknown_tag" => Usage,
     /// There is no token of this id.
     NoToken = "no_token" => Usage,
     /// The people of the folder are listed, and have no tokens.

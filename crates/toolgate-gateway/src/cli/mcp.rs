@@ -16,6 +16,7 @@ use toolgate::{Gate, Reply};
 
 use super::failure::FailureCode;
 use super::signals::stop_on_interrupt;
+use super::tagged::Tagged;
 use super::{Exit, Failure, Output, Said, find_folder, journal, tell_set_aside, told};
 use crate::config::{self, Ready};
 use crate::mcp::connection;
@@ -31,6 +32,8 @@ pub(super) struct Mcp {
     /// Who is asking: a user that the folder lists
     #[arg(long = "as", value_name = "USER@TENANT")]
     user: Option<String>,
+    #[command(flatten)]
+    tagged: Tagged,
     /// Serve nothing while a tool has faults
     #[arg(long)]
     strict: bool,
@@ -58,6 +61,10 @@ impl Mcp {
         let Ready { gate, identity, set_aside, upstreams, .. } = ready;
         tell_set_aside(&set_aside, output);
         let session = identity.session(self.user.as_deref())?;
+        let session = match set_aside.is_empty() {
+            true => self.tagged.bound(session, gate.contracts())?,
+            false => self.tagged.bound_without_some(session, gate.contracts(), output),
+        };
         let unserved = |error| Failure::fault(format!("stdin and stdout cannot be served: {error}"));
         let stdin = stdio::stdin().map_err(unserved)?;
         let writer = FrameWriter::stdout().map_err(unserved)?;
@@ -84,6 +91,7 @@ impl Mcp {
         let mut arguments = vec!["mcp".to_owned(), dir.to_string_lossy().into_owned()];
         arguments.extend(self.strict.then(|| "--strict".to_owned()));
         arguments.extend(self.user.iter().flat_map(|user| ["--as".to_owned(), user.clone()]));
+        arguments.extend(self.tagged.words());
         Ok(json!({ "mcpServers": { name: { "command": program.to_string_lossy(), "args": arguments } } }))
     }
 }

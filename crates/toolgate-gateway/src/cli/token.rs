@@ -8,11 +8,13 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use toolgate::clock::Millis;
 use toolgate::fields::{nearest, parse_span};
+use toolgate::session::Tags;
 
 use super::failure::FailureCode;
 use super::folder::Folder;
+use super::tagged::{read_tag, unknown};
 use super::{Exit, Failure, Output, find_folder, told};
-use crate::config::{self, LoadError};
+use crate::config::{self, LoadError, Purpose};
 use crate::identity::{self, Grant, Identity, NotChanged, ROLE, Scope, Tokens, is_role, parse_person};
 
 /// Give out tokens, list them, take them back.
@@ -68,6 +70,9 @@ struct New {
     /// What they may ask for: calls, approvals, ledger, audit
     #[arg(long, value_name = "SCOPES", value_delimiter = ',', default_value = "calls", value_parser = read_scope)]
     scope: Vec<Scope>,
+    /// Keep them to the tools of this tag; may be said again
+    #[arg(long = "tag", value_name = "TAG", value_parser = read_tag)]
+    tags: Vec<Tags>,
     /// How long it lasts, such as 12h or 90d; until it is revoked if not said
     #[arg(long = "for", value_name = "SPAN", value_parser = read_span)]
     lasts: Option<Duration>,
@@ -102,15 +107,18 @@ impl Token {
 impl New {
     fn run(self, output: &mut Output) -> Result<Exit, Failure> {
         let dir = find_folder(self.dir)?;
+        let tokens = tokens(&dir, output)?;
+        warn_of_unknown(&self.tags, &dir, output);
         let Person { user, tenant } = self.person;
         let grant = Grant {
             user,
             tenant,
             roles: BTreeSet::from_iter(self.roles),
             scopes: BTreeSet::from_iter(self.scope),
+            tags: self.tags.into_iter().reduce(Tags::or),
             lasts: self.lasts,
         };
-        let (shown, token) = tokens(&dir, output)?.issue(grant).map_err(|not| unchanged(not, &dir, output))?;
+        let (shown, token) = tokens.issue(grant).map_err(|not| unchanged(not, &dir, output))?;
         if self.json {
             let mut all = described(&token);
             if let Value::Object(members) = &mut all {
@@ -175,6 +183,18 @@ fn unchanged(not: NotChanged, dir: &Path, output: &mut Output) -> Failure {
     }
 }
 
+/// A tag that no tool has leaves nothing. It may be that of a tool to come, so that the token is given out all the same;
+/// what else is wrong with the folder is not asked here.
+fn warn_of_unknown(tags: &[Tags], dir: &Path, output: &mut Output) {
+    if tags.is_empty() {
+        return;
+    }
+    let unknown = config::load(dir, Purpose::Look).ok().and_then(|loaded| unknown(tags, loaded.gate.contracts()));
+    if let Some(unknown) = unknown {
+        output.warning(&format!("{}; {}", unknown.message(), unknown.advice()));
+    }
+}
+
 /// The shape for scripts.
 fn described(token: &identity::Token) -> Value {
     json!({
@@ -183,6 +203,7 @@ fn described(token: &identity::Token) -> Value {
         "tenant": token.tenant,
         "roles": token.roles,
         "scopes": token.scopes.iter().map(|scope| scope.as_str()).collect::<Vec<_>>(),
+        "tags": token.tags,
         "created_at": token.created_at.to_string(),
         "expires_at": token.expires_at.map(|moment| moment.to_string()),
     })
@@ -202,8 +223,9 @@ fn summary(token: &identity::Token, now: Millis) -> String {
     let scopes = joined(token.scopes.iter().map(|scope| scope.as_str()).collect());
     let roles = joined(token.roles.iter().map(String::as_str).collect());
     let until = token.expires_at.map_or_else(|| "revoked".to_owned(), |moment| moment.to_string());
+    let tags = token.tags.as_ref().map(|tags| format!("  tags {}", joined(tags.iter().collect()))).unwrap_or_default();
     format!(
-        "{}  {:7} {}@{}  scope {scopes}  roles {roles}  until {until}",
+        "{}  {:7} {}@{}  scope {scopes}  roles {roles}{tags}  until {until}",
         token.id,
         token.state_at(now).as_str(),
         token.user,

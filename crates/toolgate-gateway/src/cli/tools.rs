@@ -7,6 +7,7 @@ use serde_json::Value;
 use toolgate::wire::{Dialect, LeftOut};
 
 use super::exec::parse_dialect;
+use super::tagged::Tagged;
 use super::{Exit, Failure, Output, find_folder, load};
 use crate::config::Purpose;
 use crate::shown;
@@ -23,9 +24,8 @@ pub(super) struct Tools {
     /// Who is asking: a user that the folder lists
     #[arg(long = "as", value_name = "USER@TENANT")]
     user: Option<String>,
-    /// Only tools with this tag
-    #[arg(long)]
-    tag: Option<String>,
+    #[command(flatten)]
+    tagged: Tagged,
     /// Print one line of JSON
     #[arg(long)]
     json: bool,
@@ -36,10 +36,8 @@ impl Tools {
         let dir = find_folder(self.dir)?;
         let loaded = load(&dir, Purpose::Look, output)?;
         let session = loaded.identity.session(self.user.as_deref())?;
-        let mut tools = loaded.gate.tools(&session);
-        if let Some(tag) = &self.tag {
-            tools.retain(|tool| tool.tags().contains(tag));
-        }
+        let session = self.tagged.bound(session, loaded.gate.contracts())?;
+        let tools = loaded.gate.tools(&session);
         if let Some(dialect) = self.dialect {
             let definitions = dialect.definitions(&tools);
             for LeftOut { tool, reason } in &definitions.left_out {

@@ -20,7 +20,8 @@ use super::body::Members;
 use super::door::{Door, json_response, told};
 use super::guard::{Twice, only};
 use super::problem::{Kind, Problem};
-use super::query::Query;
+use super::query::{Query, TAG};
+use super::tagged;
 use super::tools::{dialect, unknown};
 use super::traced;
 use crate::identity::Scope;
@@ -69,7 +70,7 @@ struct Broken<'a> {
 pub(super) async fn answer(State(door): State<Arc<Door>>, request: Request<Body>) -> Result<Response, Problem> {
     let (parts, body) = request.into_parts();
     let session = door.admit(&parts.headers, Scope::Calls)?;
-    Query::read(parts.uri.query(), &[])?;
+    let session = tagged::within(session, &Query::read(parts.uri.query(), &[TAG])?)?;
     let host = Host::read(&parts.headers)?;
     let body = door.read(&parts.headers, body).await?;
     let envelope = Envelope::read(&body)?;

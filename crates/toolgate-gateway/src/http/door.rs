@@ -192,6 +192,7 @@ impl Answering {
     pub(super) fn new(door: Arc<Door>) -> Self {
         let routes = Router::new()
             .route("/mcp", post(mcp::answer))
+            .route("/mcp/tags/{tag}", post(mcp::answer_within))
             .route("/v1/calls", post(calls::answer))
             .route("/v1/tools", get(tools::list))
             .route("/v1/approvals", get(approvals::list))

@@ -1,4 +1,7 @@
 //! `/mcp`: the streamable HTTP transport of the Model Context Protocol. Each POST is one message, answered whole.
+//!
+//! `/mcp/tags/NAME` is the same, for clients that take an address and no query, within a tag. INVARIANT (nothing kept):
+//! there are no sessions, so each POST is bounded by its own address and its own token, whatever came before it.
 
 use std::sync::Arc;
 
@@ -10,11 +13,13 @@ use axum::response::{IntoResponse, Response};
 use serde_json::Value;
 use toolgate::Reply;
 use toolgate::fault::Fault;
+use toolgate::session::Session;
 use toolgate::wire::Proposed;
 
 use super::door::Door;
 use super::problem::{Kind, Problem};
-use super::query::Query;
+use super::query::{Query, TAG};
+use super::tagged;
 use crate::identity::Scope;
 use crate::mcp::http::{Headers, HttpAnswer, handle};
 use crate::mcp::server::{GateFor, Tools};
@@ -26,13 +31,26 @@ struct Seen {
 }
 
 pub(super) async fn answer(State(door): State<Arc<Door>>, request: Request<Body>) -> Result<Response, Problem> {
+    let session = door.admit(request.headers(), Scope::Calls)?;
+    answered(&door, session, request).await
+}
+
+pub(super) async fn answer_within(
+    State(door): State<Arc<Door>>,
+    tag: tagged::InPath,
+    request: Request<Body>,
+) -> Result<Response, Problem> {
+    let session = door.admit(request.headers(), Scope::Calls)?;
+    answered(&door, tagged::at(session, tag)?, request).await
+}
+
+async fn answered(door: &Arc<Door>, session: Session, request: Request<Body>) -> Result<Response, Problem> {
     let (parts, body) = request.into_parts();
-    let session = door.admit(&parts.headers, Scope::Calls)?;
-    Query::read(parts.uri.query(), &[])?;
+    let session = tagged::within(session, &Query::read(parts.uri.query(), &[TAG])?)?;
     let body = door.read(&parts.headers, body).await?;
     let _running = door.take(1)?;
     let headers = Headers::of(parts.headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes())));
-    let seen = Seen { gate: GateFor { gate: door.gate().clone(), session }, door: Arc::clone(&door) };
+    let seen = Seen { gate: GateFor { gate: door.gate().clone(), session }, door: Arc::clone(door) };
     let answered = tokio::time::timeout(door.longest_turn(), handle(&seen, &headers, &body)).await;
     let HttpAnswer { status, content_type, body } = answered.map_err(|_| {
         let detail = "the call took longer than every deadline; what it did is in the ledger";

@@ -34,6 +34,7 @@ pub(crate) enum Kind {
     MissingScope,
     BadHeader,
     BadQuery,
+    BadTag,
     BodyTooLarge,
     BodyTooSlow,
     BrokenBody,
@@ -77,6 +78,7 @@ impl Kind {
             Self::MissingScope => row("missing_scope", S::FORBIDDEN, "The caller may not ask for this"),
             Self::BadHeader => row("bad_header", S::BAD_REQUEST, "A header is not as it must be"),
             Self::BadQuery => row("bad_query", S::BAD_REQUEST, "The query is not as it must be"),
+            Self::BadTag => row("bad_tag", S::BAD_REQUEST, "A tag is not as it must be"),
             Self::BodyTooLarge => last("body_too_large", S::PAYLOAD_TOO_LARGE, "The body is too large"),
             Self::BodyTooSlow => last("body_too_slow", S::REQUEST_TIMEOUT, "The body did not come in time"),
             Self::BrokenBody => last("broken_body", S::BAD_REQUEST, "The body broke off"),
@@ -177,7 +179,7 @@ mod tests {
 
     use super::*;
 
-    const ALL: [Kind; 21] = [
+    const ALL: [Kind; 22] = [
         Kind::AmbiguousRequest,
         Kind::WrongHost,
         Kind::ForeignOrigin,
@@ -188,6 +190,7 @@ mod tests {
         Kind::MissingScope,
         Kind::BadHeader,
         Kind::BadQuery,
+        Kind::BadTag,
         Kind::BodyTooLarge,
         Kind::BodyTooSlow,
         Kind::BrokenBody,

@@ -1,10 +1,16 @@
-//! The part behind `?`, read strictly: each name at most once, and none that is not known.
+//! The part behind `?`, read strictly: each name at most once, but for `tag`, and none that is not known.
 
 use super::problem::{Kind, Problem};
 
 /// The named values of a query.
 #[derive(Debug)]
 pub(super) struct Query(Vec<(&'static str, String)>);
+
+/// The names of which there may be several: their values belong together, and none of them is the last word.
+const REPEATED: [&str; 1] = [TAG];
+
+/// The tags within which tools are listed and called.
+pub(super) const TAG: &str = "tag";
 
 impl Query {
     /// Reads `a=1&b=2`, where `known` lists the names.
@@ -19,7 +25,7 @@ impl Query {
                     known => format!("known: {}", known.join(", ")),
                 }));
             };
-            if values.iter().any(|(given, _)| *given == name) {
+            if !REPEATED.contains(&name) && values.iter().any(|(given, _)| *given == name) {
                 return Err(Problem::new(Kind::BadQuery, format!("`{name}` is given twice")));
             }
             let Some(value) = decoded(value) else {
@@ -34,7 +40,12 @@ impl Query {
     }
 
     pub(super) fn text(&self, name: &str) -> Option<&str> {
-        self.0.iter().find(|(given, _)| *given == name).map(|(_, value)| value.as_str())
+        self.all(name).next()
+    }
+
+    /// Every value of a name, in their order.
+    pub(super) fn all(&self, name: &str) -> impl Iterator<Item = &str> {
+        self.0.iter().filter(move |(given, _)| *given == name).map(|(_, value)| value.as_str())
     }
 
     /// A whole number.
@@ -83,9 +94,16 @@ mod tests {
     }
 
     #[test]
+    fn tags_are_all_heard() {
+        let query = Query::read(Some("tag=a&limit=1&tag=b&tag=a"), &["limit", TAG]).unwrap();
+        assert_eq!(query.all(TAG).collect::<Vec<_>>(), ["a", "b", "a"]);
+        assert_eq!(Query::read(None, &[TAG]).unwrap().all(TAG).count(), 0);
+    }
+
+    #[test]
     fn what_is_not_understood_is_refused() {
-        for bad in ["tag=a&tag=b", "tga=a", "tag=%zz", "tag=%f", "tag=%ff", "=x"] {
-            assert!(Query::read(Some(bad), &["tag"]).is_err(), "{bad}");
+        for bad in ["limit=1&limit=1", "tga=a", "tag=%zz", "tag=%f", "tag=%ff", "=x"] {
+            assert!(Query::read(Some(bad), &["limit", "tag"]).is_err(), "{bad}");
         }
         for bad in ["limit=0", "limit=101", "limit=-1", "limit=+1", "limit=", "limit=1e1", "limit=99999999999999999999"]
         {

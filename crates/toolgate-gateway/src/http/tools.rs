@@ -11,7 +11,8 @@ use toolgate::wire::{Dialect, LeftOut};
 
 use super::door::{Door, json_response};
 use super::problem::{Kind, Problem};
-use super::query::Query;
+use super::query::{Query, TAG};
+use super::tagged;
 use crate::identity::Scope;
 use crate::shown;
 
@@ -21,11 +22,9 @@ pub(super) async fn list(
     RawQuery(query): RawQuery,
 ) -> Result<Response, Problem> {
     let session = door.admit(&headers, Scope::Calls)?;
-    let query = Query::read(query.as_deref(), &["dialect", "tag"])?;
-    let mut tools = door.gate().tools(&session);
-    if let Some(tag) = query.text("tag") {
-        tools.retain(|tool| tool.tags().iter().any(|known| known == tag));
-    }
+    let query = Query::read(query.as_deref(), &["dialect", TAG])?;
+    let session = tagged::within(session, &query)?;
+    let tools = door.gate().tools(&session);
     let (tools, left_out) = match query.text("dialect") {
         None => (tools.iter().map(|tool| shown::tool(tool)).collect(), Vec::new()),
         Some(name) => {

@@ -21,7 +21,7 @@ use std::time::Duration;
 use toolgate::clock::{Clock, Millis, SystemClock};
 use toolgate::fields::{Fields, Problems};
 use toolgate::json::Digest;
-use toolgate::session::{Principal, Session, Standing};
+use toolgate::session::{Principal, Session, Standing, Tags};
 
 use super::{Caller, Scope, Unauthenticated, Unlisted, parse_person};
 use crate::cli::journal;
@@ -53,6 +53,8 @@ pub struct Token {
     pub roles: BTreeSet<String>,
     /// What they may ask for.
     pub scopes: BTreeSet<Scope>,
+    /// The tags within which tools are there for them; all tools where not given.
+    pub tags: Option<Tags>,
     /// The digest of what they show.
     digest: Digest,
     /// When it was given out.
@@ -85,6 +87,8 @@ pub struct Grant {
     pub roles: BTreeSet<String>,
     /// What they may ask for.
     pub scopes: BTreeSet<Scope>,
+    /// The tags within which tools are there for them; all tools where not given.
+    pub tags: Option<Tags>,
     /// How long it lasts; until it is revoked where not given.
     pub lasts: Option<Duration>,
 }
@@ -208,6 +212,7 @@ impl Tokens {
                 tenant: grant.tenant,
                 roles: grant.roles,
                 scopes: grant.scopes,
+                tags: grant.tags,
                 created_at: now,
                 expires_at: grant.lasts.map(|lasts| now.after(lasts)),
                 revoked_at: None,
@@ -286,7 +291,8 @@ impl Token {
 
     fn session(&self) -> Session {
         let session = Session::new(self.principal(), self.tenant.as_str());
-        self.roles.iter().fold(session, Session::role)
+        let session = self.roles.iter().fold(session, Session::role);
+        self.tags.iter().cloned().fold(session, Session::only_tags)
     }
 }
 

@@ -18,6 +18,31 @@ pub(crate) use in_process::{InProcess, manual_clock};
 pub(crate) use mcp_http::McpHttp;
 pub(crate) use mcp_stdio::{Client, Era, McpStdio, reply_of, tells};
 
+/// Who asks, and within which tags; without any, all tools may be there.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Asker<'a> {
+    pub(crate) user: Option<&'a str>,
+    pub(crate) tags: &'a [String],
+}
+
+impl<'a> Asker<'a> {
+    pub(crate) fn named(user: &'a str) -> Self {
+        Self { user: Some(user), tags: &[] }
+    }
+
+    /// The options by which the command is told.
+    fn options(self) -> impl Iterator<Item = &'a str> {
+        let user = self.user.into_iter().flat_map(|user| ["--as", user]);
+        user.chain(self.tags.iter().flat_map(|tag| ["--tag", tag.as_str()]))
+    }
+
+    /// A path with the tags behind it.
+    fn query(self, path: &str) -> String {
+        let tags: Vec<String> = self.tags.iter().map(|tag| format!("tag={tag}")).collect();
+        if tags.is_empty() { path.to_owned() } else { format!("{path}?{}", tags.join("&")) }
+    }
+}
+
 /// A way to a gate. What is not an answer of the gate is a failure of the test, and panics.
 pub(crate) trait Door {
     /// Whether a step can be taken through this door at all; one that cannot is left out.
@@ -26,10 +51,10 @@ pub(crate) trait Door {
     }
 
     /// Makes one call.
-    fn call(&mut self, user: Option<&str>, call: &Call) -> Answer;
+    fn call(&mut self, asker: Asker<'_>, call: &Call) -> Answer;
 
     /// Hands in a model's message.
-    fn message(&mut self, user: Option<&str>, dialect: &str, message: &Value) -> Exchange;
+    fn message(&mut self, asker: Asker<'_>, dialect: &str, message: &Value) -> Exchange;
 
     /// Says yes to an approval: its state then, or why the answer does not count.
     fn approve(&mut self, id: &str, user: Option<&str>) -> Result<String, String>;
@@ -41,7 +66,7 @@ pub(crate) trait Door {
     fn approvals(&mut self, user: &str) -> Value;
 
     /// The names of the tools that somebody sees, sorted.
-    fn tools(&mut self, user: &str) -> Vec<String>;
+    fn tools(&mut self, asker: Asker<'_>) -> Vec<String>;
 
     /// The rows of a query over the example's database.
     fn rows(&self, sql: &str) -> Value;

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::door::{Answer, Door, Exchange};
+use crate::door::{Answer, Asker, Door, Exchange};
 use crate::pattern::{Saved, differences, resolved};
 use crate::scenario::{CallStep, DecisionStep, MessageStep, Scenario, Step, TurnStep, span};
 
@@ -31,7 +31,9 @@ fn take(step: &Step, door: &mut impl Door, saved: &mut Saved) -> Result<(), Wron
         Step::Approve(step) => decided(step, door.approve(&resolved(&step.id, saved), step.user.as_deref())),
         Step::Deny(step) => decided(step, door.deny(&resolved(&step.id, saved), step.user.as_deref())),
         Step::Approvals(step) => fits(&step.expect_approvals, &door.approvals(&step.approvals_as), saved),
-        Step::Tools(step) => equal(&json!(step.expect_tools), &json!(door.tools(&step.tools_as))),
+        Step::Tools(step) => {
+            equal(&json!(step.expect_tools), &json!(door.tools(Asker { user: Some(&step.tools_as), tags: &step.tags })))
+        }
         Step::Rows(step) => equal(&step.expect, &door.rows(&step.rows)),
         Step::Runs(step) => {
             let found = door.runs(&step.runs.tool);
@@ -68,7 +70,7 @@ fn call(step: &CallStep, door: &mut impl Door, saved: &mut Saved) -> Result<(), 
     let mut call = step.call.clone();
     call.approval = call.approval.map(|named| resolved(&named, saved));
     let limit = step.within_ms.map(Duration::from_millis);
-    let (answer, took) = in_time(limit, || door.call(step.user.as_deref(), &call));
+    let (answer, took) = in_time(limit, || door.call(Asker { user: step.user.as_deref(), tags: &step.tags }, &call));
     let Answer { text, reply, trace, exit } = &answer;
     fits(&step.expect, reply, saved).map_err(|wrong| format!("{wrong}\n  in {text}"))?;
     if let Some(limit) = limit
@@ -123,14 +125,16 @@ fn turn(step: &TurnStep, door: &mut impl Door, saved: &Saved) -> Result<(), Wron
         })
         .collect();
     let message = json!({ "role": "assistant", "content": null, "tool_calls": calls });
-    match door.message(step.user.as_deref(), "openai-chat", &message) {
+    let asker = Asker { user: step.user.as_deref(), tags: &step.tags };
+    match door.message(asker, "openai-chat", &message) {
         Exchange::Answered { outcomes, .. } => fits(&step.expect, &outcomes, saved),
         Exchange::Broken(why) => Err(format!("the message was not understood: {why}")),
     }
 }
 
 fn message(step: &MessageStep, door: &mut impl Door, saved: &Saved) -> Result<(), Wrong> {
-    match (door.message(step.user.as_deref(), &step.dialect, &step.message), &step.expect_broken) {
+    let asker = Asker { user: step.user.as_deref(), tags: &step.tags };
+    match (door.message(asker, &step.dialect, &step.message), &step.expect_broken) {
         (Exchange::Broken(why), Some(part)) if why.contains(part) => Ok(()),
         (Exchange::Broken(why), _) => Err(format!("the message was not understood: {why}")),
         (Exchange::Answered { outcomes, .. }, Some(_)) => Err(format!("the message was answered: {outcomes}")),

@@ -58,6 +58,8 @@ pub(crate) enum Step {
 pub(crate) struct CallStep {
     #[serde(rename = "as")]
     pub(crate) user: Option<String>,
+    #[serde(default)]
+    pub(crate) tags: Vec<String>,
     pub(crate) call: Call,
     pub(crate) expect: Value,
     pub(crate) expect_trace: Option<BTreeMap<String, Value>>,
@@ -87,6 +89,8 @@ pub(crate) struct Call {
 pub(crate) struct TurnStep {
     #[serde(rename = "as")]
     pub(crate) user: Option<String>,
+    #[serde(default)]
+    pub(crate) tags: Vec<String>,
     pub(crate) turn: Vec<Call>,
     pub(crate) expect: Value,
 }
@@ -96,6 +100,8 @@ pub(crate) struct TurnStep {
 pub(crate) struct MessageStep {
     #[serde(rename = "as")]
     pub(crate) user: Option<String>,
+    #[serde(default)]
+    pub(crate) tags: Vec<String>,
     pub(crate) dialect: String,
     pub(crate) message: Value,
     pub(crate) expect: Option<Value>,
@@ -125,6 +131,8 @@ pub(crate) struct ApprovalsStep {
 #[serde(deny_unknown_fields)]
 pub(crate) struct ToolsStep {
     pub(crate) tools_as: String,
+    #[serde(default)]
+    pub(crate) tags: Vec<String>,
     pub(crate) expect_tools: Vec<String>,
 }
 

@@ -19,6 +19,7 @@ mod set_aside;
 mod shapes;
 mod shell;
 mod store;
+mod tags;
 mod tokens;
 mod told;
 mod unread;

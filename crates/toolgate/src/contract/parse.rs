@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{
     Access, ApprovalRule, Contract, Fact, Lane, MappedError, Once, OnceScope, Reconcile, Repeat, Resource, Retry,
-    content,
+    content, is_tag,
 };
 use crate::approval::Approvers;
 use crate::fields::{Fields, Problems};
@@ -234,8 +234,7 @@ fn read_access(top: &mut Fields<'_>, given: bool, problems: &mut Problems) -> Ac
 
 fn check_tags(tags: &[String], problems: &mut Problems) {
     for (index, tag) in tags.iter().enumerate() {
-        let fits = !tag.is_empty() && tag.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-'));
-        if !fits {
+        if !is_tag(tag) {
             problems.note(format!("/tags/{index}"), "pattern", "a tag is made of A-Z a-z 0-9 _ -");
         }
     }

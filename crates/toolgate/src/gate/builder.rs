@@ -10,6 +10,7 @@ use tokio_util::task::TaskTracker;
 
 use super::recorder::Recorder;
 use super::{Gate, Line, records};
+use crate::catalogue::Catalogue;
 use crate::clock::{Clock, SystemClock};
 use crate::contract::{Contract, Registry, Tool, ToolFault};
 use crate::facts::Facts;
@@ -44,6 +45,7 @@ type OpenStore = Box<dyn Fn() -> Result<Store, StoreError> + Send + Sync>;
 pub struct Prepared {
     registry: Arc<Registry>,
     policies: Arc<Policies>,
+    catalogue: Arc<Catalogue>,
     store: OpenStore,
     clock: Arc<dyn Clock>,
     standing: Option<Arc<dyn Standing>>,
@@ -213,9 +215,11 @@ impl Builder {
     }
 
     fn prepared(self, registry: Registry, policies: Policies) -> Result<Prepared, BuildError> {
+        let (registry, policies) = (Arc::new(registry), Arc::new(policies));
         Ok(Prepared {
-            registry: Arc::new(registry),
-            policies: Arc::new(policies),
+            catalogue: Arc::new(Catalogue::new(Arc::clone(&registry), Arc::clone(&policies))),
+            registry,
+            policies,
             store: self.store.ok_or(BuildError::NoStore)?,
             clock: self.clock,
             standing: self.standing,
@@ -229,7 +233,12 @@ impl Builder {
 impl Prepared {
     /// The tools that this session may see, by name.
     pub fn tools(&self, session: &Session) -> Vec<&Contract> {
-        super::visible(&self.registry, &self.policies, session)
+        self.catalogue.of(session).collect()
+    }
+
+    /// All contracts, by name, whoever may see them.
+    pub fn contracts(&self) -> impl Iterator<Item = &Contract> {
+        self.registry.iter().map(|tool| &tool.contract)
     }
 
     /// Opens the store, and with it the gate.
@@ -241,14 +250,15 @@ impl Prepared {
         let scribe = Scribe { lost: records::lost, reconciled: records::reconciled };
         let recovery = Recovery::new(store.clone(), Arc::clone(&registry), facts.clone(), Arc::clone(&clock), scribe);
         let line = Line {
-            admit: Admit::new(Arc::clone(&registry), Arc::clone(&policies), self.limits),
+            admit: Admit::new(Arc::clone(&self.catalogue), self.limits),
             inform: Inform::new(store.clone(), facts, recovery.clone(), Arc::clone(&policies), Arc::clone(&clock)),
             permit: Permit::new(Arc::clone(&policies), self.standing.clone(), Arc::clone(&clock), self.asked_for),
             reserve: Reserve::new(store.clone(), Arc::clone(&clock)),
             run: Run,
-            settle: Settle::new(Arc::clone(&policies), store.clone(), Arc::clone(&clock)),
+            settle: Settle::new(store.clone(), Arc::clone(&clock)),
             registry,
             policies,
+            catalogue: Arc::clone(&self.catalogue),
             recovery,
             store: store.clone(),
             clock,

@@ -3,23 +3,22 @@
 
 use std::sync::Arc;
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
 use super::Stop;
 use crate::admission::{self, EffectiveArguments};
 use crate::call::{Call, OperationId, Ref, TraceContext};
-use crate::contract::{Contract, Registered, Registry};
+use crate::catalogue::Catalogue;
+use crate::contract::{Contract, Registered};
 use crate::json::{Digest, Limits};
-use crate::policy::Policies;
 use crate::refusal::Refusal;
 use crate::session::Session;
 use crate::trace::{Learned, Trace};
 
 /// The first stage.
 pub(crate) struct Admit {
-    registry: Arc<Registry>,
-    policies: Arc<Policies>,
+    catalogue: Arc<Catalogue>,
     limits: Limits,
 }
 
@@ -49,8 +48,8 @@ struct Checked {
 }
 
 impl Admit {
-    pub(crate) fn new(registry: Arc<Registry>, policies: Arc<Policies>, limits: Limits) -> Self {
-        Self { registry, policies, limits }
+    pub(crate) fn new(catalogue: Arc<Catalogue>, limits: Limits) -> Self {
+        Self { catalogue, limits }
     }
 
     pub(crate) fn enter(&self, call: Call, session: Arc<Session>, reference: Ref) -> Result<Admitted, Stop> {
@@ -60,7 +59,7 @@ impl Admit {
             Ok(checked) => checked,
             Err(refusal) => {
                 let learned = Learned::new().with("refused", refusal.code().as_str());
-                trace.note("admit", with_trace(learned, call.traced.as_ref()));
+                trace.note("admit", asked(learned, &session, call.traced.as_ref()));
                 return Err(Stop::refused(refusal, trace));
             }
         };
@@ -68,7 +67,7 @@ impl Admit {
         let args_digest = arguments.digest();
         let (arguments, masked) = arguments.into_parts();
         let learned = learned(&tool.contract, args_digest, call_digest, masked);
-        trace.note("admit", with_trace(learned, call.traced.as_ref()));
+        trace.note("admit", asked(learned, &session, call.traced.as_ref()));
         let deadline = started + tool.contract.deadline;
         let patience = call.patience.map_or(deadline, |patience| deadline.min(started + patience));
         Ok(Admitted {
@@ -96,13 +95,11 @@ impl Admit {
     }
 
     fn find(&self, name: &str, session: &Session) -> Option<Arc<Registered>> {
-        let tool = self.registry.get(name)?;
-        self.policies.visible(name, session).then(|| Arc::clone(tool))
+        self.catalogue.find(name, session).map(Arc::clone)
     }
 
     fn unknown(&self, name: &str, session: &Session) -> Refusal {
-        let names = self.registry.iter().map(|tool| tool.contract.name.as_str());
-        admission::unknown_tool(name, names.filter(|known| self.policies.visible(known, session)))
+        admission::unknown_tool(name, self.catalogue.of(session).map(|contract| contract.name.as_str()))
     }
 }
 
@@ -114,7 +111,12 @@ fn learned(contract: &Contract, args_digest: Digest, call_digest: Digest, masked
         .with("arguments", masked)
 }
 
-fn with_trace(learned: Learned, traced: Option<&TraceContext>) -> Learned {
+/// What the call came with, beside what the model wrote: without the tags nobody could tell why a tool was not there.
+fn asked(learned: Learned, session: &Session, traced: Option<&TraceContext>) -> Learned {
+    let learned = match session.bounds().len() {
+        0 => learned,
+        _ => learned.with("tags", json!(session.bounds().collect::<Vec<_>>())),
+    };
     match traced {
         Some(context) => learned.with("trace_id", context.trace_id()),
         None => learned,

@@ -12,7 +12,6 @@ use crate::backend::{Failure, FailureKind};
 use crate::clock::Clock;
 use crate::contract::Contract;
 use crate::ledger::{Closing, Store, Verdict};
-use crate::policy::Policies;
 use crate::refusal::{Code, Effect, Fix, Refusal, Retry};
 use crate::reply::Answer;
 use crate::result;
@@ -20,7 +19,6 @@ use crate::trace::{Learned, Trace};
 
 /// The last stage.
 pub(crate) struct Settle {
-    policies: Arc<Policies>,
     store: Store,
     clock: Arc<dyn Clock>,
 }
@@ -48,8 +46,8 @@ enum Close {
 const PAUSE: Duration = Duration::from_millis(100);
 
 impl Settle {
-    pub(crate) fn new(policies: Arc<Policies>, store: Store, clock: Arc<dyn Clock>) -> Self {
-        Self { policies, store, clock }
+    pub(crate) fn new(store: Store, clock: Arc<dyn Clock>) -> Self {
+        Self { store, clock }
     }
 
     /// `outcome` writes the record of how the call ended.
@@ -58,11 +56,7 @@ impl Settle {
         let contract = &admitted.tool().contract;
         let mut answer = match &ran.answer().outcome {
             Ok(text) => result::read(contract, text, ran.answer().effect),
-            Err(failure) => {
-                // A tool that this session may not see is no advice.
-                let visible = |tool: &str| self.policies.visible(tool, admitted.session());
-                Answer::Refused(refusal(contract, failure, ran.answer().effect, visible))
-            }
+            Err(failure) => Answer::Refused(refusal(contract, failure, ran.answer().effect)),
         };
         let mut learned = Learned::new().with("effect", answer.effect().as_str());
         let mut recorded = false;
@@ -116,14 +110,14 @@ fn in_doubt(contract: &Contract, refusal: Refusal) -> Refusal {
 }
 
 /// What the model may know of a failure: the contract's own words for it, else the table's.
-fn refusal(contract: &Contract, failure: &Failure, effect: Effect, visible: impl Fn(&str) -> bool) -> Refusal {
+fn refusal(contract: &Contract, failure: &Failure, effect: Effect) -> Refusal {
     let effect = if contract.is_write() { effect } else { Effect::None };
     if let Some(mapped) = contract.errors.get(&failure.signal) {
         let effect = if contract.is_write() { mapped.effect.unwrap_or(effect) } else { Effect::None };
         let refusal = Refusal::new(Code::ToolFailed, effect)
             .message(mapped.message.clone())
             .reason(mapped.code.clone())
-            .instead(mapped.instead.clone().filter(|tool| visible(tool)));
+            .instead(mapped.instead.clone());
         return match effect {
             // The contract knows this failure and has words for it: another call may succeed.
             Effect::None => refusal.fixed_by(Fix::Model).retry(Retry::AfterChange),

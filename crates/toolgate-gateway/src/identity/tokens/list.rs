@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 use toolgate::clock::Millis;
 use toolgate::fields::{Fields, Problems, nearest};
 use toolgate::json::Digest;
+use toolgate::session::{BadTag, Tags};
 
 use super::super::{NAME, Scope, is_name};
 use super::{ID_LENGTH, Token};
@@ -113,6 +114,9 @@ impl List {
             line("tenant", &quoted(&token.tenant));
             line("roles", &format!("[{}]", roles.join(", ")));
             line("scopes", &format!("[{}]", scopes.join(", ")));
+            if let Some(tags) = &token.tags {
+                line("tags", &format!("[{}]", tags.iter().map(quoted).collect::<Vec<_>>().join(", ")));
+            }
             line("sha256", &quoted(&token.digest.hex()));
             line("created_at", &quoted(&token.created_at.to_string()));
             for (key, moment) in [("expires_at", token.expires_at), ("revoked_at", token.revoked_at)] {
@@ -132,6 +136,7 @@ fn read_token(table: &Map<String, Value>, at: &str, problems: &mut Problems) -> 
     let tenant = fields.needed("tenant", problems).map(str::to_owned);
     let roles: BTreeSet<String> = fields.texts("roles", problems).into_iter().collect();
     let scopes = fields.texts("scopes", problems);
+    let tags = fields.raw("tags").map(|tags| read_tags(tags, &mut fields, problems));
     let digest = fields.needed("sha256", problems).and_then(|text| {
         let digest = text.parse::<Digest>();
         if digest.is_err() {
@@ -168,12 +173,24 @@ fn read_token(table: &Map<String, Value>, at: &str, problems: &mut Problems) -> 
         tenant: tenant?,
         roles,
         scopes,
+        // What was said and could not be read is no token without a bound, or without an end.
+        tags: tags.map_or(Some(None), |read| read.map(Some))?,
         digest: digest?,
         created_at: created_at?,
-        // What was said and could not be read is no token without an end.
         expires_at: expires_at.map_or(Some(None), |read| read.map(Some))?,
         revoked_at: revoked_at.map_or(Some(None), |read| read.map(Some))?,
     })
+}
+
+/// The tags that a token says. INVARIANT (no empty bound): a list without one is a fault, and never all tools.
+fn read_tags(said: &Value, fields: &mut Fields<'_>, problems: &mut Problems) -> Option<Tags> {
+    let at = fields.place("tags");
+    if said.as_array().is_some_and(Vec::is_empty) {
+        problems.note(at.as_str(), "min_items", "expected at least one tag; without this key there is no bound");
+    }
+    let tags: Result<Vec<Tags>, BadTag> = fields.texts("tags", problems).into_iter().map(Tags::of).collect();
+    let tags = tags.map_err(|bad| problems.note(at, "pattern", bad.to_string())).ok()?;
+    tags.into_iter().reduce(Tags::or)
 }
 
 fn read_scope(name: &str, at: &str, problems: &mut Problems) -> Option<Scope> {

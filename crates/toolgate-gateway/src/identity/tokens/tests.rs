@@ -54,6 +54,7 @@ fn grant(user: &str, roles: &[&str]) -> Grant {
         tenant: "acme".into(),
         roles: roles.iter().map(|role| (*role).to_owned()).collect(),
         scopes: BTreeSet::from([Scope::Calls]),
+        tags: None,
         lasts: None,
     }
 }
@@ -79,6 +80,32 @@ fn a_token_admits_whom_it_was_given_to_with_its_roles_and_its_scopes() {
     assert_eq!((token.created_at, token.expires_at), (MORNING, Some(MORNING.after(HOUR))));
     assert!(shown.starts_with(&format!("tg_{}_", token.id)));
     assert_eq!(shown.len(), "tg_".len() + ID_LENGTH + 1 + 52, "256 bits in base 32");
+}
+
+#[test]
+fn a_token_keeps_its_tags_and_one_without_any_says_nothing_of_them() {
+    let house = House::new();
+    let tags = Tags::of("refunds").unwrap().or(Tags::of("orders").unwrap());
+    let (shown, _) = house.tokens().issue(Grant { tags: Some(tags.clone()), ..grant("alice", &[]) }).unwrap();
+    let session = house.door().admit(Some(&shown)).unwrap().session;
+    assert_eq!(session.bounds().collect::<Vec<_>>(), [&tags]);
+    assert!(house.text().contains("\ntags = [\"orders\", \"refunds\"]\n"), "{}", house.text());
+    let (shown, _) = house.tokens().issue(grant("bob", &[])).unwrap();
+    assert_eq!(house.door().admit(Some(&shown)).unwrap().session.bounds().len(), 0);
+    assert_eq!(house.text().matches("tags").count(), 1);
+}
+
+#[test]
+fn tags_that_say_nothing_are_a_fault_and_never_all_tools() {
+    let house = House::new();
+    let (shown, _) = house.tokens().issue(Grant { tags: Tags::of("refunds").ok(), ..grant("alice", &[]) }).unwrap();
+    let text = house.text();
+    for (tags, code) in [("[]", "min_items"), ("[\"a b\"]", "pattern"), ("\"refunds\"", "type"), ("[1]", "type")] {
+        house.rewrite(&text.replace("tags = [\"refunds\"]", &format!("tags = {tags}")));
+        assert!(house.door().admit(Some(&shown)).is_err(), "{tags}");
+        let told: Vec<String> = house.tokens().faults().into_iter().map(|finding| finding.code.into_owned()).collect();
+        assert_eq!(told, [code], "{tags}");
+    }
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::{Answer, Door, Exchange};
+use super::{Answer, Asker, Door, Exchange};
 use crate::folder::Folder;
 use crate::scenario::{Call, GateName, Runs};
 
@@ -68,12 +68,11 @@ impl Binary {
 }
 
 impl Door for Binary {
-    fn call(&mut self, user: Option<&str>, call: &Call) -> Answer {
+    fn call(&mut self, asker: Asker<'_>, call: &Call) -> Answer {
         let text = call.text();
         let mut words = vec!["call", "--trace", "--json"];
-        for (option, value) in [("--as", user), ("--operation", call.operation.as_deref())] {
-            words.extend(value.into_iter().flat_map(|value| [option, value]));
-        }
+        words.extend(asker.options());
+        words.extend(call.operation.iter().flat_map(|id| ["--operation", id.as_str()]));
         words.extend(call.approval.iter().flat_map(|id| ["--approval", id.as_str()]));
         words.extend(["--", self.dir(), call.tool.as_str(), text.as_str()]);
         let run = Run::of(&mut toolgate(&words), "");
@@ -83,9 +82,9 @@ impl Door for Binary {
         Answer { text, reply, trace, exit: run.exit }
     }
 
-    fn message(&mut self, user: Option<&str>, dialect: &str, message: &Value) -> Exchange {
+    fn message(&mut self, asker: Asker<'_>, dialect: &str, message: &Value) -> Exchange {
         let mut words = vec!["exec", "--json", "--from", dialect];
-        words.extend(user.into_iter().flat_map(|user| ["--as", user]));
+        words.extend(asker.options());
         words.push(self.dir());
         let run = Run::of(&mut toolgate(&words), &message.to_string());
         match run.exit {
@@ -115,8 +114,10 @@ impl Door for Binary {
         run.json()
     }
 
-    fn tools(&mut self, user: &str) -> Vec<String> {
-        let run = Run::of(&mut toolgate(&["tools", self.dir(), "--as", user, "--json"]), "");
+    fn tools(&mut self, asker: Asker<'_>) -> Vec<String> {
+        let mut words = vec!["tools", self.dir(), "--json"];
+        words.extend(asker.options());
+        let run = Run::of(&mut toolgate(&words), "");
         assert_eq!(run.exit, Some(0), "{}", run.stderr);
         let tools = run.json();
         let mut names: Vec<String> =

@@ -14,7 +14,7 @@ use toolgate::fault::Fault;
 use toolgate_gateway::http::{Server, Settings, Watch};
 use toolgate_gateway::identity::Doorkeeper;
 
-use super::{Answer, Binary, Door, Exchange, InProcess, on_record};
+use super::{Answer, Asker, Binary, Door, Exchange, InProcess, on_record};
 use crate::scenario::{Call, GateName, Runs};
 use crate::serve::{self, Serving};
 
@@ -116,14 +116,14 @@ impl Listening {
 }
 
 impl Door for Http {
-    fn call(&mut self, user: Option<&str>, call: &Call) -> Answer {
+    fn call(&mut self, asker: Asker<'_>, call: &Call) -> Answer {
         let function = json!({ "name": call.tool, "arguments": call.text() });
         let calls = json!([{ "id": "call_1", "type": "function", "function": function }]);
         let body = json!({ "dialect": "openai-chat", "message": { "role": "assistant", "tool_calls": calls } });
         let operation = call.operation.iter().map(|id| ("Toolgate-Operation", id.as_str()));
         let approval = call.approval.iter().map(|id| ("Toolgate-Approval", id.as_str()));
         let headers: Vec<(&str, &str)> = operation.chain(approval).collect();
-        let response = serve::post(self.address(user), "/v1/calls", &headers, &body);
+        let response = serve::post(self.address(asker.user), &asker.query("/v1/calls"), &headers, &body);
         assert_eq!(response.status, 200, "{response:?}");
         let mut both = response.json();
         let text = both["messages"][0]["content"].as_str().unwrap().to_owned();
@@ -136,9 +136,9 @@ impl Door for Http {
         Answer { text, reply, trace, exit: None }
     }
 
-    fn message(&mut self, user: Option<&str>, dialect: &str, message: &Value) -> Exchange {
-        let response =
-            serve::post(self.address(user), "/v1/calls", &[], &json!({ "dialect": dialect, "message": message }));
+    fn message(&mut self, asker: Asker<'_>, dialect: &str, message: &Value) -> Exchange {
+        let body = json!({ "dialect": dialect, "message": message });
+        let response = serve::post(self.address(asker.user), &asker.query("/v1/calls"), &[], &body);
         match response.status {
             200 => {
                 let mut both = response.json();
@@ -165,8 +165,8 @@ impl Door for Http {
         self.beside_mut().approvals(user)
     }
 
-    fn tools(&mut self, user: &str) -> Vec<String> {
-        let tools = serve::get(self.address(Some(user)), "/v1/tools").json();
+    fn tools(&mut self, asker: Asker<'_>) -> Vec<String> {
+        let tools = serve::get(self.address(asker.user), &asker.query("/v1/tools")).json();
         let names = tools["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap().to_owned());
         let mut names: Vec<String> = names.collect();
         names.sort();

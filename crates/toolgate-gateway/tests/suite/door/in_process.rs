@@ -10,13 +10,13 @@ use toolgate::call::OperationId;
 use toolgate::clock::{Clock, ManualClock, SystemClock};
 use toolgate::json::Limits;
 use toolgate::ledger::Store;
-use toolgate::session::Session;
+use toolgate::session::{Session, Tags};
 use toolgate::wire::Dialect;
 use toolgate::{Gate, Reply};
 use toolgate_gateway::config::{self, Purpose};
 use toolgate_gateway::identity::Identity;
 
-use super::{Answer, Door, Exchange};
+use super::{Answer, Asker, Door, Exchange};
 use crate::folder::Folder;
 use crate::lab::{self, Lab};
 use crate::scenario::{Call, GateName, Runs};
@@ -76,6 +76,12 @@ impl InProcess {
         }
     }
 
+    /// The session of whoever asks, within their tags.
+    pub(super) fn within(&self, asker: Asker<'_>) -> Session {
+        let tags = asker.tags.iter().map(|tag| Tags::of(tag).unwrap()).reduce(Tags::or);
+        tags.into_iter().fold(self.session(asker.user), Session::only_tags)
+    }
+
     fn opened(&self) -> &Folder {
         match &self.home {
             Home::Folder { folder, .. } => folder,
@@ -100,8 +106,8 @@ impl InProcess {
 }
 
 impl Door for InProcess {
-    fn call(&mut self, user: Option<&str>, call: &Call) -> Answer {
-        let session = self.session(user);
+    fn call(&mut self, asker: Asker<'_>, call: &Call) -> Answer {
+        let session = self.within(asker);
         let mut proposed = toolgate::Call::new("call_1", &call.tool, call.text());
         if let Some(operation) = &call.operation {
             proposed = proposed.operation(OperationId::parse(operation).unwrap());
@@ -116,8 +122,8 @@ impl Door for InProcess {
         Answer { text, reply: read, trace: json!(reply.trace()), exit: None }
     }
 
-    fn message(&mut self, user: Option<&str>, dialect: &str, message: &Value) -> Exchange {
-        let session = self.session(user);
+    fn message(&mut self, asker: Asker<'_>, dialect: &str, message: &Value) -> Exchange {
+        let session = self.within(asker);
         let dialect = Dialect::parse(dialect).expect("a dialect");
         let turn = match dialect.decode(message.to_string().as_bytes(), &Limits::default()) {
             Ok(turn) => turn,
@@ -164,8 +170,8 @@ impl Door for InProcess {
         shown.collect()
     }
 
-    fn tools(&mut self, user: &str) -> Vec<String> {
-        let session = self.session(Some(user));
+    fn tools(&mut self, asker: Asker<'_>) -> Vec<String> {
+        let session = self.within(asker);
         let mut names: Vec<String> = self.gate.tools(&session).iter().map(|tool| tool.name().to_owned()).collect();
         names.sort();
         names

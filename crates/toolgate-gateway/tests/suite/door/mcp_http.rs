@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::mcp_stdio::{Era, call_params, carries, reply_of};
-use super::{Answer, Door, Exchange, Http};
+use super::{Answer, Asker, Door, Exchange, Http};
 use crate::scenario::{Call, Runs, Step};
 use crate::serve::Connection;
 
@@ -20,8 +20,8 @@ impl McpHttp {
         Self { http, era }
     }
 
-    /// Posts a request, and gives the answer.
-    fn request(&mut self, user: Option<&str>, method: &str, name: Option<&str>, params: &str) -> Value {
+    /// Posts a request, and gives the answer. One tag is said by the path, several by the query.
+    fn request(&mut self, asker: Asker<'_>, method: &str, name: Option<&str>, params: &str) -> Value {
         let params = self.era.enveloped(params);
         let body = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#);
         let mut headers = vec![("Accept", "application/json, text/event-stream")];
@@ -32,7 +32,12 @@ impl McpHttp {
                 headers.extend(name.map(|name| ("Mcp-Name", name)));
             }
         }
-        let response = Connection::open(self.http.address(user)).unwrap().post("/mcp", &headers, &body).answered();
+        let path = match asker.tags {
+            [tag] => format!("/mcp/tags/{tag}"),
+            _ => asker.query("/mcp"),
+        };
+        let mut connection = Connection::open(self.http.address(asker.user)).unwrap();
+        let response = connection.post(&path, &headers, &body).answered();
         let answer = response.json();
         let (error, stateless) = (answer.get("error").is_some(), self.era == Era::Stateless);
         assert_eq!(response.status, if error && stateless { 400 } else { 200 }, "{response:?}");
@@ -46,16 +51,16 @@ impl Door for McpHttp {
         carries(step)
     }
 
-    fn call(&mut self, user: Option<&str>, call: &Call) -> Answer {
+    fn call(&mut self, asker: Asker<'_>, call: &Call) -> Answer {
         let params = call_params(&call.tool, &call.text());
-        let text = reply_of(&self.request(user, "tools/call", Some(&call.tool), &params));
+        let text = reply_of(&self.request(asker, "tools/call", Some(&call.tool), &params));
         let reply: Value = serde_json::from_str(&text).unwrap();
         let found = ["/ref", "/error/ref"].iter().find_map(|at| reply.pointer(at));
         let trace = self.http.trace(found.expect("a ref").as_str().unwrap());
         Answer { text, reply, trace, exit: None }
     }
 
-    fn message(&mut self, _user: Option<&str>, dialect: &str, _message: &Value) -> Exchange {
+    fn message(&mut self, _asker: Asker<'_>, dialect: &str, _message: &Value) -> Exchange {
         panic!("a message of {dialect} is left out")
     }
 
@@ -71,8 +76,8 @@ impl Door for McpHttp {
         self.http.approvals(user)
     }
 
-    fn tools(&mut self, user: &str) -> Vec<String> {
-        let listed = self.request(Some(user), "tools/list", None, "{}");
+    fn tools(&mut self, asker: Asker<'_>) -> Vec<String> {
+        let listed = self.request(asker, "tools/list", None, "{}");
         let tools = listed["result"]["tools"].as_array().unwrap_or_else(|| panic!("{listed}"));
         let mut names: Vec<String> = tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect();
         names.sort();

@@ -14,14 +14,15 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::binary::{Binary, Run, toolgate};
-use super::{Answer, Door, Exchange, InProcess, on_record};
+use super::{Answer, Asker, Door, Exchange, InProcess, on_record};
 use crate::scenario::{Call, GateName, Runs, Scenario, Step};
 
 /// The gate of an example behind MCP. What MCP has no words for, a person does with the command.
 pub(crate) struct McpStdio {
     home: Home,
     era: Era,
-    clients: BTreeMap<Option<String>, Client>,
+    /// By who asks, and within which tags.
+    clients: BTreeMap<(Option<String>, Vec<String>), Client>,
 }
 
 /// Where the gate is: what no process can be asked to make is served in this one.
@@ -88,11 +89,12 @@ impl McpStdio {
         Self { home: Home::Here(gate), era, clients: BTreeMap::new() }
     }
 
-    fn client(&mut self, user: Option<&str>) -> &mut Client {
+    fn client(&mut self, asker: Asker<'_>) -> &mut Client {
         let (home, era) = (&self.home, self.era);
-        self.clients.entry(user.map(str::to_owned)).or_insert_with(|| match home {
-            Home::Process(binary) => Client::start(binary.folder().path(), user, era),
-            Home::Here(gate) => Client::here(gate, user, era),
+        let key = (asker.user.map(str::to_owned), asker.tags.to_vec());
+        self.clients.entry(key).or_insert_with(|| match home {
+            Home::Process(binary) => Client::start(binary.folder().path(), asker, era),
+            Home::Here(gate) => Client::here(gate, asker, era),
         })
     }
 
@@ -133,8 +135,8 @@ impl Door for McpStdio {
         carries(step)
     }
 
-    fn call(&mut self, user: Option<&str>, call: &Call) -> Answer {
-        let text = reply_of(&self.client(user).call(&call.tool, &call.text()));
+    fn call(&mut self, asker: Asker<'_>, call: &Call) -> Answer {
+        let text = reply_of(&self.client(asker).call(&call.tool, &call.text()));
         let reply: Value = serde_json::from_str(&text).unwrap();
         let reference =
             ["/ref", "/error/ref"].iter().find_map(|at| reply.pointer(at)).expect("a ref").as_str().unwrap();
@@ -145,7 +147,7 @@ impl Door for McpStdio {
         Answer { text, reply, trace, exit: None }
     }
 
-    fn message(&mut self, _user: Option<&str>, dialect: &str, _message: &Value) -> Exchange {
+    fn message(&mut self, _asker: Asker<'_>, dialect: &str, _message: &Value) -> Exchange {
         panic!("a message of {dialect} is left out")
     }
 
@@ -161,8 +163,8 @@ impl Door for McpStdio {
         self.beside_mut().approvals(user)
     }
 
-    fn tools(&mut self, user: &str) -> Vec<String> {
-        let listed = self.client(Some(user)).request("tools/list", "{}");
+    fn tools(&mut self, asker: Asker<'_>) -> Vec<String> {
+        let listed = self.client(asker).request("tools/list", "{}");
         let tools = listed["result"]["tools"].as_array().unwrap_or_else(|| panic!("{listed}"));
         let mut names: Vec<String> = tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect();
         names.sort();
@@ -195,16 +197,16 @@ impl Door for McpStdio {
 
 impl Client {
     /// Starts a process, and agrees with it on a revision if that is how this client speaks.
-    pub(crate) fn start(folder: &Path, user: Option<&str>, era: Era) -> Self {
-        Self::silent(folder, user, era).agreed()
+    pub(crate) fn start(folder: &Path, asker: Asker<'_>, era: Era) -> Self {
+        Self::silent(folder, asker, era).agreed()
     }
 
     /// A client of a server in this process.
-    fn here(gate: &InProcess, user: Option<&str>, era: Era) -> Self {
+    fn here(gate: &InProcess, asker: Asker<'_>, era: Era) -> Self {
         let (said, heard) = UnixStream::pair().unwrap();
         let (answers, output) = UnixStream::pair().unwrap();
         heard.set_nonblocking(true).unwrap();
-        let (served, session) = (gate.gate().clone(), gate.session(user));
+        let (served, session) = (gate.gate().clone(), gate.within(asker));
         gate.runtime().spawn(async move {
             let input = tokio::net::UnixStream::from_std(heard).unwrap();
             toolgate_gateway::mcp::serve(served, session, input, output, &CancellationToken::new()).await
@@ -230,9 +232,9 @@ impl Client {
     }
 
     /// Starts a process and says nothing.
-    pub(crate) fn silent(folder: &Path, user: Option<&str>, era: Era) -> Self {
+    pub(crate) fn silent(folder: &Path, asker: Asker<'_>, era: Era) -> Self {
         let mut words = vec!["mcp", folder.to_str().unwrap()];
-        words.extend(user.into_iter().flat_map(|user| ["--as", user]));
+        words.extend(asker.options());
         let mut command = toolgate(&words);
         command.env("RUST_LOG", "trace").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("the command starts");

@@ -7,7 +7,7 @@ use rusqlite::{Connection, OpenFlags};
 use serde_json::json;
 
 use super::{lock, refund, until};
-use crate::door::{self, Door, InProcess, toolgate};
+use crate::door::{self, Asker, Door, InProcess, toolgate};
 use crate::folder::Folder;
 use crate::scenario::{Call, span};
 
@@ -114,12 +114,12 @@ fn killed_before_the_refund_it_is_unknown_until_its_absence_is_proof() {
     let mut door = InProcess::of(folder, Some(clock));
     let call = Call::new("create_refund", refund("ord_4821", 1500));
     door.advance(span("33s"));
-    let early = door.call(Some("alice@acme"), &call);
+    let early = door.call(Asker::named("alice@acme"), &call);
     assert_eq!(early.reply["error"]["code"], "outcome_unknown", "{}", early.text);
     door.advance(span("8s"));
-    let other = door.call(Some("mia@acme"), &Call::new("create_refund", refund("ord_4821", 100)));
+    let other = door.call(Asker::named("mia@acme"), &Call::new("create_refund", refund("ord_4821", 100)));
     assert_eq!(other.reply["effect"], "done", "{}", other.text);
-    let at_last = door.call(Some("alice@acme"), &call);
+    let at_last = door.call(Asker::named("alice@acme"), &call);
     assert_eq!(
         (&at_last.reply["effect"], &at_last.reply["replayed"]),
         (&json!("done"), &json!(false)),

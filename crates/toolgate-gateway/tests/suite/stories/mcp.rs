@@ -5,10 +5,10 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{lock, refund, until};
-use crate::door::{Client, Era, Run, reply_of, toolgate};
+use crate::door::{Asker, Client, Era, Run, reply_of, toolgate};
 use crate::folder::Folder;
 
-const ALICE: Option<&str> = Some("alice@acme");
+const ALICE: Asker<'_> = Asker { user: Some("alice@acme"), tags: &[] };
 
 fn client(folder: &Folder) -> Client {
     Client::start(folder.path(), ALICE, Era::Handshake)
