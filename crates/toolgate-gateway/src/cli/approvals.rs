@@ -194,6 +194,9 @@ fn summary(approval: &Approval, now: Millis) -> String {
 fn show(approval: &Approval, now: Millis, output: &mut Output) {
     output.line(&summary(approval, now));
     output.line(&format!("  arguments    {}", approval.arguments));
+    for used in &approval.leniencies {
+        output.line(&format!("  not as sent  {used}"));
+    }
     output.line(&format!("  call digest  {}", approval.call_digest));
     output.line(&format!("  asked        {}", approval.created_at));
     output.line(&format!("  until        {}", approval.expires_at));

@@ -6,12 +6,12 @@ use serde_json::Value;
 
 use super::graph::{Graph, NodeId, escaped};
 use super::inert::{self, below};
-use super::problems::pointer;
+use super::problems::{by_place, pointer};
 use super::{Schema, SchemaFault};
 use crate::leniency::{Allowance, Used};
 
-/// Defaults that are tried one by one, where all of them together do not fit.
-const MOST_TRIED: usize = 64;
+/// Checks that are made where all defaults together do not fit.
+const MOST_TRIED: usize = 32;
 
 /// A member that is absent, and its default.
 struct Gap<'s> {
@@ -23,7 +23,7 @@ struct Gap<'s> {
 
 impl Schema {
     /// A value that fits, with the defaults of the optional members that are absent in it, and where. An object that is
-    /// absent itself is not made, but by a default of its own, which is taken as it is written. No default is filled in
+    /// absent itself is not made, but by a default of its own. No default is filled in
     /// with which the value would not fit any more.
     pub(crate) fn with_defaults(&self, value: Value) -> (Value, Vec<Used>) {
         let mut gaps = Vec::new();
@@ -34,35 +34,47 @@ impl Schema {
         let mut filled = value.clone();
         gaps.iter().for_each(|gap| gap.fill(&mut filled));
         if self.is_valid(&filled) {
-            return (filled, gaps.iter().map(Gap::used).collect());
+            return in_order(filled, gaps.iter().map(Gap::used).collect());
         }
-        let (mut filled, mut used) = (value, Vec::new());
-        for gap in gaps.iter().take(MOST_TRIED) {
+        // One may hold only beside another, so all that are left are tried again after each that does.
+        let (mut filled, mut used, mut tried) = (value, Vec::new(), 0);
+        while let Some(next) = gaps.iter().position(|gap| {
+            tried += 1;
             let mut with = filled.clone();
             gap.fill(&mut with);
-            if self.is_valid(&with) {
-                filled = with;
-                used.push(gap.used());
-            }
+            tried <= MOST_TRIED && self.is_valid(&with)
+        }) {
+            let gap = gaps.remove(next);
+            gap.fill(&mut filled);
+            used.push(gap.used());
         }
-        (filled, used)
+        in_order(filled, used)
     }
 
-    /// The defaults of the document that their own schemas refuse.
+    /// The defaults of the document that their own schemas refuse, or that lack defaults of their own.
     pub(crate) fn unfit_defaults(&self) -> Vec<SchemaFault> {
         let mut faults = Vec::new();
         for (index, node) in self.graph.nodes.iter().enumerate() {
             let Some(default) = self.written(NodeId(index)).and_then(|schema| schema.get("default")) else { continue };
             let controlled = !self.imported && !node.multiline && inert::has_control(default);
-            if controlled || !self.accepted(&[NodeId(index)], default) {
-                faults.push(SchemaFault {
-                    at: format!("{}/default", node.at),
-                    message: "a default that its own schema refuses".to_owned(),
-                    hint: Some("with fill_defaults it would be an argument".to_owned()),
-                });
-            }
+            let (message, hint) = if controlled || !self.accepted(&[NodeId(index)], default) {
+                ("a default that its own schema refuses", "with fill_defaults it would be an argument")
+            } else if self.lacks_defaults(default, NodeId(index)) {
+                // Else the arguments as they were made would, sent again, be others.
+                ("a default without the defaults of its own members", "write the whole value")
+            } else {
+                continue;
+            };
+            let at = format!("{}/default", node.at);
+            faults.push(SchemaFault { at, message: message.to_owned(), hint: Some(hint.to_owned()) });
         }
         faults
+    }
+
+    fn lacks_defaults(&self, default: &Value, of: NodeId) -> bool {
+        let mut gaps = Vec::new();
+        self.find_gaps(default, &[of], &mut String::new(), &mut gaps);
+        !gaps.is_empty()
     }
 
     fn find_gaps<'s>(&'s self, value: &Value, entries: &[NodeId], at: &mut String, gaps: &mut Vec<Gap<'s>>) {
@@ -101,6 +113,12 @@ impl Schema {
         let first = defaults.next()?;
         defaults.all(|other| other == first).then_some(first)
     }
+}
+
+/// Uses in the order of their places.
+fn in_order(value: Value, mut used: Vec<Used>) -> (Value, Vec<Used>) {
+    used.sort_by(|one, other| by_place(&one.at, &other.at));
+    (value, used)
 }
 
 impl Gap<'_> {

@@ -381,7 +381,7 @@ pub(super) fn pointer(at: &str) -> String {
 }
 
 /// By segments, positions as numbers.
-fn by_place(a: &str, b: &str) -> Ordering {
+pub(super) fn by_place(a: &str, b: &str) -> Ordering {
     let (mut left, mut right) = (segments(a), segments(b));
     loop {
         let (left, right) = match (left.next(), right.next()) {

@@ -157,6 +157,7 @@ impl Door for InProcess {
                 "tenant": approval.tenant,
                 "preview": approval.preview,
                 "arguments": approval.arguments,
+                "leniencies": approval.leniencies,
                 "call_digest": approval.call_digest,
                 "reasons": approval.reasons,
             })
