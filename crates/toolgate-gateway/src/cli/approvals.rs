@@ -180,8 +180,13 @@ fn missing(dir: &Path) -> Failure {
 }
 
 fn summary(approval: &Approval, now: Millis) -> String {
+    let altered = match approval.leniencies.len() {
+        0 => String::new(),
+        1 => " [not as sent: 1 place]".to_owned(),
+        several => format!(" [not as sent: {several} places]"),
+    };
     format!(
-        "{}  {:8} {} by {}@{}: {}",
+        "{}  {:8} {} by {}@{}: {}{altered}",
         approval.id,
         approval.state_at(now),
         approval.tool,

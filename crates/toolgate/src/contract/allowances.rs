@@ -34,7 +34,11 @@ impl Named {
         problems: &mut Problems,
     ) -> (Granted, Vec<Problem>) {
         if output.is_some_and(|output| !output.lenient_members().is_empty()) {
-            problems.note("/output", "read", "`x-lenient` is about arguments; a result is held to its schema as it is");
+            problems.note(
+                "/output",
+                "lenient",
+                "`x-lenient` is about arguments; a result is held to its schema as it is",
+            );
         }
         let everywhere: Leniencies = self.lenient.iter().map(|entry| entry.leniency).collect();
         let in_members = input.lenient_members();
@@ -88,7 +92,7 @@ fn entries(top: &mut Fields<'_>, key: &'static str, problems: &mut Problems) -> 
                 problems.hinted(at, "enum", "there is no such leniency", Some(hint));
             }
             Some(leniency) if entries.iter().any(|entry| entry.leniency == leniency) => {
-                problems.note(at, "unique", "named twice in this list");
+                problems.note(at, "unique_items", "named twice in this list");
             }
             Some(leniency) => entries.push(Entry { at, leniency }),
         }
