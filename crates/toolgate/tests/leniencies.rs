@@ -16,8 +16,10 @@ use toolgate::backend::Context;
 use toolgate::contract::Contract;
 use toolgate::gate::BuildError;
 use toolgate::json::Limits;
+use toolgate::ledger::Store;
 use toolgate::refusal::{Code, Refusal};
 use toolgate::schema::Problem;
+use toolgate::session::{Principal, Session};
 use toolgate::{Call, Gate, Tool};
 
 /// A read tool with these leniencies, whose arguments have these members, none of them required.
@@ -626,6 +628,40 @@ fn a_contract_has_bounds_of_its_own() {
         (json!(5), "/arguments"),
     ] {
         assert_eq!(faults(&bound(bounds.clone()))[0].0, at, "{bounds}");
+    }
+}
+
+#[tokio::test]
+async fn a_hidden_tool_is_as_far_from_every_name_as_one_that_is_not_there() {
+    let tool = |name: &str| {
+        let tool = Tool::read(name, |arguments: Value, _: &Context| async move { Ok(arguments) });
+        let keys = keys(&["near_tool_name"], json!({}));
+        keys.as_object().unwrap().iter().fold(tool, |tool, (key, value)| tool.key(key, value.clone()))
+    };
+    let gate = |names: &[&str]| {
+        let policy = r#"permit (principal, action == Action::"find_file", resource);
+            permit (principal in Role::"all", action, resource);"#;
+        let builder = names.iter().fold(Gate::builder(), |builder, name| builder.tool(tool(name)));
+        builder.policy(policy).store(Store::memory()).build().unwrap()
+    };
+    let alice = Session::new(Principal::new("local", "alice"), "acme");
+    let (with, without) = (gate(&["find_file", "find_files", "drop_table"]), gate(&["find_file"]));
+    for name in ["find_file", "find_files", "FindFiles", "find_filed", "drop_table", "drop-table", "DropTable", "other"]
+    {
+        let said = async |gate: &Gate, session: &Session| {
+            let reply = gate.call(Call::new("call_1", name, "{}"), session).await.unwrap();
+            let mut shown = serde_json::to_value(&reply).unwrap();
+            shown["ref"] = Value::Null;
+            shown["error"]["ref"] = Value::Null;
+            (shown, reply.trace().stages()[0].learned.get("leniencies").cloned())
+        };
+        assert_eq!(said(&with, &alice).await, said(&without, &alice).await, "{name}");
+        // Whoever sees all of them is told by the name alone.
+        let boss = alice.clone().role("all");
+        let (shown, used) = said(&with, &boss).await;
+        let exact = ["find_file", "find_files", "drop_table"].contains(&name);
+        let near = ["FindFiles", "drop-table", "DropTable"].contains(&name);
+        assert_eq!((shown["ok"] == true, used.is_some()), (exact || near, near), "{name}: {shown}");
     }
 }
 
