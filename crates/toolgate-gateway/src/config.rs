@@ -13,6 +13,7 @@ use std::sync::Arc;
 use toolgate::Gate;
 use toolgate::fault::Fault;
 use toolgate::gate::{BuildError, Builder, Prepared};
+use toolgate::json::Limits;
 use toolgate::ledger::{Store, StoreError};
 
 use crate::backend::{Databases, Means, Upstreams};
@@ -164,8 +165,11 @@ fn ready_with(dir: &Path, purpose: Purpose, adjust: impl FnOnce(Builder) -> Buil
                 Purpose::Read => settings.store.opener(dir, StoreAt::open_to_read),
                 Purpose::Look | Purpose::Rehearse => StoreAt::Memory.opener(dir, StoreAt::open),
             };
-            builder =
-                builder.standing(people).approvals_expire(settings.asked_for, settings.granted_for).open_store(store);
+            builder = builder
+                .standing(people)
+                .limits(settings.arguments.over(Limits::default()))
+                .approvals_expire(settings.asked_for, settings.granted_for)
+                .open_store(store);
             let Settings { identity, http, operator_speaks, .. } = settings;
             let upstreams = means.upstreams;
             let ready = |gate| Ready { gate, identity, http, operator_speaks, set_aside: Vec::new(), upstreams };

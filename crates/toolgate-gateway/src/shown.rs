@@ -124,6 +124,7 @@ pub(crate) fn approval(approval: &Approval, now: Millis) -> Value {
         "tenant": approval.tenant,
         "preview": approval.preview,
         "arguments": approval.arguments,
+        "leniencies": approval.leniencies,
         "call_digest": approval.call_digest,
         "reasons": approval.reasons,
         "created_at": approval.created_at.to_string(),

@@ -29,8 +29,9 @@ use serde_json::{Map, Value, json};
 
 use crate::call::Call;
 use crate::contract::Contract;
-use crate::fields::nearest;
+use crate::fields::{is_near, nearest};
 use crate::json::{self, Digest, Flaw, Limits, canonical};
+use crate::leniency::{self, Leniency, Used};
 use crate::refusal::{Code, Refusal};
 use crate::schema::{Problem, Problems};
 
@@ -42,13 +43,32 @@ pub struct Admission {
 }
 
 /// Arguments that keep the schema of their tool: what policies, approvers, digests and backends see. INVARIANT
-/// (verbatim): they are the ones that were sent; nothing was coerced, repaired, dropped or defaulted.
+/// (verbatim): they are the ones that were sent, but where the contract allows otherwise by name. Each place at which
+/// they differ is in `leniencies`; nothing else was coerced, repaired, dropped or defaulted.
 #[derive(Clone, Debug)]
 pub struct EffectiveArguments {
+    tool: String,
     members: Map<String, Value>,
     masked: Value,
     canonical: String,
     digest: Digest,
+    leniencies: Vec<Used>,
+}
+
+/// What is left of effective arguments once they are admitted.
+pub(crate) struct Parts {
+    pub(crate) members: Map<String, Value>,
+    pub(crate) masked: Value,
+    pub(crate) leniencies: Vec<Used>,
+}
+
+/// How a call names its tool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Naming {
+    /// By a name that the tool has.
+    Exact,
+    /// By one that is near (`near_tool_name`).
+    Near,
 }
 
 /// A name that two contracts have.
@@ -79,13 +99,19 @@ impl Admission {
 
     /// The effective arguments of a call that its contract admits, or why it does not.
     pub fn admit(&self, call: &Call) -> Result<EffectiveArguments, Refusal> {
-        let names = || self.contracts.keys().map(String::as_str);
-        let contract = self.contracts.get(&call.tool).ok_or_else(|| unknown_tool(&call.tool, names()))?;
-        check(contract, call, &self.limits)
+        match self.contracts.get(&call.tool) {
+            Some(contract) => check(contract, call, Naming::Exact, &self.limits),
+            None => check(near_tool(&call.tool, self.contracts.values())?, call, Naming::Near, &self.limits),
+        }
     }
 }
 
 impl EffectiveArguments {
+    /// The name of the tool that is called: another than the call's own only by `near_tool_name`.
+    pub fn tool(&self) -> &str {
+        &self.tool
+    }
+
     /// The arguments, by name.
     pub fn members(&self) -> &Map<String, Value> {
         &self.members
@@ -106,29 +132,92 @@ impl EffectiveArguments {
         &self.masked
     }
 
-    pub(crate) fn into_parts(self) -> (Map<String, Value>, Value) {
-        (self.members, self.masked)
+    /// Where they are other than they were sent, and by what of the contract: what stands around the arguments first,
+    /// then by place, and the defaults that were filled in.
+    pub fn leniencies(&self) -> &[Used] {
+        &self.leniencies
+    }
+
+    pub(crate) fn into_parts(self) -> Parts {
+        Parts { members: self.members, masked: self.masked, leniencies: self.leniencies }
     }
 }
 
-/// Holds a call to the contract of its tool.
-pub(crate) fn check(contract: &Contract, call: &Call, limits: &Limits) -> Result<EffectiveArguments, Refusal> {
+/// Holds a call to the contract of its tool: from the text to a value, to one that fits, to the effective arguments.
+pub(crate) fn check(
+    contract: &Contract,
+    call: &Call,
+    naming: Naming,
+    limits: &Limits,
+) -> Result<EffectiveArguments, Refusal> {
     if call.operation.is_some() && !contract.once.caller {
         let message = "This tool takes no operation id: its contract does not say `caller = true`.";
         return Err(Refusal::before(Code::InvalidCall).message(message));
     }
-    let members = json::read_arguments(&call.arguments, limits).map_err(|flaw| not_json(contract, &flaw))?;
-    let arguments = Value::Object(members);
-    let problems = contract.input.problems(&arguments);
-    if !problems.list.is_empty() {
-        return Err(not_fitting(contract, problems));
+    let limits = contract.arguments.over(*limits);
+    let mut used = Vec::new();
+    if naming == Naming::Near {
+        used.push(Used::of_the_call(Leniency::NearToolName));
     }
-    let (name, effective) = (canonical(&json!(contract.name)), canonical(&arguments));
-    let digest = Digest::of_all(&[b"[", name.as_bytes(), b",", effective.as_bytes(), b"]"]);
+    let members = read(contract, &call.arguments, &limits, &mut used)?;
+    let arguments = fitting(contract, Value::Object(members), &limits, &mut used)?;
+    let (arguments, filled) = contract.filled(arguments);
+    used.extend(filled);
+    effective(contract, arguments, used)
+}
+
+/// The arguments in a text: as strictly as ever, or in what a leniency finds around them.
+fn read(
+    contract: &Contract,
+    text: &[u8],
+    limits: &Limits,
+    used: &mut Vec<Used>,
+) -> Result<Map<String, Value>, Refusal> {
+    let flaw = match json::read_arguments(text, limits) {
+        Ok(members) => return Ok(members),
+        Err(flaw) => flaw,
+    };
+    let (members, by) =
+        leniency::text::read(text, contract.lenient.everywhere, limits).ok_or_else(|| not_json(contract, &flaw))?;
+    used.extend(by);
+    Ok(members)
+}
+
+/// Arguments that keep the schema: as they are, or with what leniencies make of the places that do not.
+fn fitting(contract: &Contract, arguments: Value, limits: &Limits, used: &mut Vec<Used>) -> Result<Value, Refusal> {
+    let input = &contract.input;
+    let arguments = if contract.lenient.is_empty() || input.is_valid(&arguments) {
+        arguments
+    } else {
+        let (arguments, by) = input.lenient(arguments, contract.lenient, limits);
+        used.extend(by);
+        arguments
+    };
+    let problems = input.problems(&arguments);
+    if problems.is_empty() { Ok(arguments) } else { Err(not_fitting(contract, problems)) }
+}
+
+/// What fits, in its one spelling and with its digest.
+fn effective(contract: &Contract, arguments: Value, leniencies: Vec<Used>) -> Result<EffectiveArguments, Refusal> {
+    let (name, canonical) = (canonical(&json!(contract.name)), canonical(&arguments));
+    let digest = Digest::of_all(&[b"[", name.as_bytes(), b",", canonical.as_bytes(), b"]"]);
     let masked = contract.input.masked(&arguments);
-    // `read_arguments` gives an object; the match only takes it out of the value again.
+    // `read` gives an object; the match only takes it out of the value again.
     let Value::Object(members) = arguments else { return Err(Refusal::before(Code::InvalidJson)) };
-    Ok(EffectiveArguments { members, masked, canonical: effective, digest })
+    Ok(EffectiveArguments { tool: contract.name.clone(), members, masked, canonical, digest, leniencies })
+}
+
+/// The tool whose name is nearly `name`, where the tool allows that. Every visible tool is looked at, also those that do
+/// not: a name that could be of two tools is of none.
+pub(crate) fn near_tool<'a>(
+    name: &str,
+    visible: impl Iterator<Item = &'a Contract> + Clone,
+) -> Result<&'a Contract, Refusal> {
+    let names = visible.clone().map(Contract::name);
+    let meant = only_near(name, names.clone());
+    let mut allowing = visible
+        .filter(|contract| Some(contract.name()) == meant && contract.lenient.everywhere.has(Leniency::NearToolName));
+    allowing.next().ok_or_else(|| unknown_tool(name, names))
 }
 
 /// The same answer for a tool that is hidden and for one that is not there: hints come from visible tools alone.
@@ -143,19 +232,38 @@ pub(crate) fn unknown_tool<'a>(name: &str, visible: impl Iterator<Item = &'a str
 /// `did you mean X?` for the one tool whose name is this one in other case or with other separators, or with a prefix
 /// more or less, such as that of a server.
 fn written_otherwise<'a>(name: &str, visible: impl Iterator<Item = &'a str>) -> Option<String> {
-    let is_tail = |whole: &str, tail: &str| {
-        !tail.is_empty() && whole.strip_suffix(tail).is_some_and(|prefix| prefix.ends_with(['.', '_', '-', ':', '/']))
-    };
+    only(visible.filter(|known| same_letters(name, known) || same_tail(name, known)))
+        .map(|known| format!("did you mean {known}?"))
+}
+
+/// The one tool that a name could be: the one with its letters, else the one that is near or differs by a prefix.
+fn only_near<'a>(name: &str, visible: impl Iterator<Item = &'a str> + Clone) -> Option<&'a str> {
+    let mut same = visible.clone().filter(|known| same_letters(name, known)).peekable();
+    if same.peek().is_some() {
+        return only(same);
+    }
+    only(visible.filter(|known| is_near(name, known) || same_tail(name, known)))
+}
+
+fn only<'a>(mut candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    candidates.next().filter(|_| candidates.next().is_none())
+}
+
+/// Whether two names differ in case and separators alone.
+fn same_letters(name: &str, known: &str) -> bool {
     let letters = |name: &str| -> String {
         name.chars().filter(char::is_ascii_alphanumeric).map(|letter| letter.to_ascii_lowercase()).collect()
     };
     let meant = letters(name);
-    let is_alike = |known: &&str| is_tail(known, name) || is_tail(name, known) || letters(known) == meant;
-    let mut alike = visible.filter(is_alike);
-    match (alike.next(), alike.next()) {
-        (Some(known), None) => Some(format!("did you mean {known}?")),
-        _ => None,
-    }
+    !meant.is_empty() && meant == letters(known)
+}
+
+/// Whether one name is the other behind a prefix.
+fn same_tail(name: &str, known: &str) -> bool {
+    let is_tail = |whole: &str, tail: &str| {
+        !tail.is_empty() && whole.strip_suffix(tail).is_some_and(|prefix| prefix.ends_with(['.', '_', '-', ':', '/']))
+    };
+    is_tail(known, name) || is_tail(name, known)
 }
 
 fn not_json(contract: &Contract, flaw: &Flaw) -> Refusal {

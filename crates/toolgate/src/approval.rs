@@ -6,6 +6,7 @@ use serde_json::Value;
 use crate::call::Ref;
 use crate::clock::Millis;
 use crate::json::Digest;
+use crate::leniency::Used;
 use crate::session::{Principal, Session};
 
 /// A pending or decided approval of one exact call.
@@ -23,6 +24,9 @@ pub struct Approval {
     pub preview: String,
     /// The effective arguments, with secret and personal values masked.
     pub arguments: Value,
+    /// Where they are other than the model sent them, by what the contract allows by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub leniencies: Vec<Used>,
     /// The digest of the exact arguments and the contract. INVARIANT (one approval, one action): only a call with this
     /// digest can use it.
     pub call_digest: Digest,
@@ -245,6 +249,7 @@ mod tests {
             tenant: "acme".into(),
             preview: String::new(),
             arguments: Value::Null,
+            leniencies: Vec::new(),
             call_digest: Digest::of(b"call"),
             slice: Digest::of(b"slice"),
             reasons: approvers

@@ -1,6 +1,7 @@
 //! Contracts: what the operator declares about a tool. Parsed once, with every problem at once, into types that the
 //! stages can trust.
 
+mod allowances;
 pub(crate) mod content;
 mod parse;
 mod registry;
@@ -12,8 +13,9 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::approval::Approvers;
-use crate::json::Digest;
-use crate::schema::Schema;
+use crate::json::{Bounds, Digest};
+use crate::leniency::{Granted, Used};
+use crate::schema::{Problem, Schema};
 use crate::template::Template;
 
 pub use registry::ToolFault;
@@ -32,6 +34,13 @@ pub struct Contract {
     pub(crate) max_result: usize,
     pub(crate) input: Schema,
     pub(crate) output: Option<Schema>,
+    /// What its calls may be otherwise than its schema wants.
+    pub(crate) lenient: Granted,
+    pub(crate) fill_defaults: bool,
+    /// The bounds of argument texts, where they are not those of the gate.
+    pub(crate) arguments: Bounds,
+    /// What it says of leniencies that never applies: a fault for a gate. Admission alone holds calls to the rest.
+    pub(crate) idle: Vec<Problem>,
     pub(crate) approval: Option<ApprovalRule>,
     pub(crate) resource: Option<Resource>,
     pub(crate) facts: BTreeMap<String, Fact>,
@@ -190,6 +199,11 @@ impl Contract {
     /// Whether its results are MCP's content blocks: those of an `mcp` backend whose tool declares no output schema.
     pub fn yields_content(&self) -> bool {
         self.content
+    }
+
+    /// Arguments that fit, with the defaults of absent members where the contract says so, and their places.
+    pub(crate) fn filled(&self, arguments: Value) -> (Value, Vec<Used>) {
+        if self.fill_defaults { self.input.with_defaults(arguments) } else { (arguments, Vec::new()) }
     }
 
     pub(crate) fn is_write(&self) -> bool {

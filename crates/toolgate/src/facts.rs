@@ -126,6 +126,7 @@ impl Facts {
         if !tool.contract.input.is_valid(&arguments) {
             return Looked::Unfit;
         }
+        let (arguments, _) = tool.contract.filled(arguments);
         let Value::Object(arguments) = arguments else {
             return Looked::Failed("the arguments of the look-up are no object".into());
         };

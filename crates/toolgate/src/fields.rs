@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
+use crate::json::{Bounds, Limits};
 use crate::schema::Problem;
 use crate::template::Template;
 
@@ -48,6 +49,11 @@ impl<'a> Fields<'a> {
                 None
             }
         }
+    }
+
+    /// Whether there is anything under `key`.
+    pub fn has(&self, key: &str) -> bool {
+        self.table.contains_key(key)
     }
 
     /// The value under `key`, as it is.
@@ -161,6 +167,28 @@ impl<'a> Fields<'a> {
         })
     }
 
+    /// The bounds of argument texts: `{ size = "1MB", depth = 64, members = 10000 }`, each if it is said.
+    pub fn bounds(&mut self, key: &'static str, problems: &mut Problems) -> Bounds {
+        let Some(mut table) = self.table(key, problems) else { return Bounds::default() };
+        let most = Limits::MOST;
+        let size = table.bytes("size", most.size, problems);
+        let [depth, members] = ["depth", "members"].map(|key| table.count(key, 1, problems));
+        let [depth, members] = [depth, members].map(|count| usize::try_from(count).unwrap_or(usize::MAX));
+        let mut set = |key, value: usize, most: usize| {
+            if value > most {
+                problems.note(table.place(key), "maximum", format!("at most {most}"));
+            }
+            table.has(key).then_some(value)
+        };
+        let bounds = Bounds {
+            size: set("size", size, most.size),
+            depth: set("depth", depth, most.depth),
+            members: set("members", members, most.members),
+        };
+        table.end(problems);
+        bounds
+    }
+
     /// A list of texts; empty where it is not given.
     pub fn texts(&mut self, key: &'static str, problems: &mut Problems) -> Vec<String> {
         let at = self.place(key);
@@ -261,16 +289,25 @@ fn parse_template(text: &str, at: &str, problems: &mut Problems) -> Option<Templ
 
 /// `did you mean X?` for the nearest of some words, if one is near.
 pub fn nearest<'w>(word: &str, words: impl Iterator<Item = &'w str>) -> Option<String> {
+    words
+        .filter_map(|known| Some((distance(word, known)?, known)))
+        .min()
+        .map(|(_, known)| format!("did you mean {known}?"))
+}
+
+/// Whether two words are so near that [`nearest`] would take one for the other.
+pub(crate) fn is_near(word: &str, known: &str) -> bool {
+    distance(word, known).is_some()
+}
+
+fn distance(word: &str, known: &str) -> Option<usize> {
     // The distance costs the product of both lengths, and a model may have written the word.
     const LONGEST: usize = 128;
     if word.len() > LONGEST {
         return None;
     }
-    words
-        .map(|known| (strsim::damerau_levenshtein(word, known), known))
-        .filter(|(distance, known)| *distance <= 1.max(known.len() / 3))
-        .min()
-        .map(|(_, known)| format!("did you mean {known}?"))
+    let distance = strsim::damerau_levenshtein(word, known);
+    (distance <= 1.max(known.len() / 3)).then_some(distance)
 }
 
 /// What a value is, in the words of the file.

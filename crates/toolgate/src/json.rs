@@ -42,6 +42,34 @@ pub struct Limits {
     pub members: usize,
 }
 
+/// Bounds that somebody set, in place of those that would hold otherwise.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Bounds {
+    /// Bytes of the whole text.
+    pub size: Option<usize>,
+    /// Brackets open at once.
+    pub depth: Option<usize>,
+    /// Object members in the whole text.
+    pub members: Option<usize>,
+}
+
+impl Limits {
+    /// The most that a gate or a contract may set. What a schema costs is reckoned for values of this depth.
+    pub const MOST: Self = Self { size: 16 * 1024 * 1024, depth: 64, members: 1_000_000 };
+}
+
+impl Bounds {
+    /// `limits`, but for what is set here.
+    #[must_use]
+    pub fn over(self, limits: Limits) -> Limits {
+        Limits {
+            size: self.size.unwrap_or(limits.size),
+            depth: self.depth.unwrap_or(limits.depth),
+            members: self.members.unwrap_or(limits.members),
+        }
+    }
+}
+
 impl Default for Limits {
     fn default() -> Self {
         Self { size: 1_000_000, depth: 64, members: 10_000 }

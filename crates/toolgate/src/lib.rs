@@ -55,8 +55,8 @@
 //!
 //! # Where to read on
 //!
-//! [`gate`] is the line itself; [`contract`] what a tool declares; [`admission`] its first questions alone; [`refusal`]
-//! the table of codes; [`ledger`] the state machine that makes writes happen at most once; [`backend`] how a tool is run;
+//! [`gate`] is the line itself; [`contract`] what a tool declares; [`admission`] its first questions alone;
+//! [`leniency`] what a contract lets be written otherwise; [`refusal`] the table of codes; [`ledger`] the state machine that makes writes happen at most once; [`backend`] how a tool is run;
 //! [`template`] what a backend learns of the session; [`audit`] the record.
 
 pub mod call;
@@ -69,6 +69,7 @@ mod stage;
 pub mod admission;
 pub mod fields;
 pub mod json;
+pub mod leniency;
 pub mod schema;
 pub mod template;
 

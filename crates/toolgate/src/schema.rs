@@ -8,13 +8,16 @@
 mod bound;
 mod budget;
 mod compile;
+mod defaults;
 mod graph;
 mod hints;
 mod inert;
 mod keywords;
+mod lenient;
 mod pattern;
 mod problems;
 mod project;
+mod readings;
 mod unions;
 mod walk;
 
@@ -183,8 +186,13 @@ impl Schema {
 
     /// The places of control characters that the schema does not allow there.
     fn controls(&self, value: &Value) -> Vec<String> {
+        self.controls_from("", value)
+    }
+
+    /// Those in a value that stands at a place.
+    fn controls_from(&self, place: &str, value: &Value) -> Vec<String> {
         let mut found = Vec::new();
-        inert::controls(value, &mut String::new(), &mut found);
+        inert::controls(value, &mut place.to_owned(), &mut found);
         found.retain(|(at, worst)| match worst {
             Control::Break => !self.imported && !self.is_multiline(at),
             Control::Return => !self.imported,

@@ -103,6 +103,7 @@ class Approval:
     requester: Mapping[str, Any]
     preview: str | None
     arguments: Mapping[str, Any]
+    leniencies: tuple[Mapping[str, Any], ...]
     call_digest: str
     reasons: tuple[Mapping[str, Any], ...]
     created_at: str
@@ -128,6 +129,7 @@ def approval(body: Mapping[str, Any]) -> Approval:
         requester=body["requester"],
         preview=body.get("preview"),
         arguments=body["arguments"],
+        leniencies=tuple(body.get("leniencies") or ()),
         call_digest=body["call_digest"],
         reasons=tuple(body["reasons"]),
         created_at=body["created_at"],

@@ -52,8 +52,10 @@ An answer is one of:
                                `invalid_contract`: every problem of a contract
                                `broken_message`: the input is no message
 
-`arguments` are the effective ones; `digest` is the SHA-256 of the canonical
-[tool, arguments] in hex. An input that is arguments alone has the call id "".
+`tool` is the tool that is meant and `arguments` are the effective ones;
+`leniencies` says where they are other than they were sent, and by what of the
+contract: [{"leniency", "at"}], most often none. `digest` is the SHA-256 of the
+canonical [tool, arguments] in hex. An input that is arguments alone has the call id "".
 Empty lines are passed over, and one of more than 16 MB is no case. The exit
 code is 0 once every line has its answer."#;
 

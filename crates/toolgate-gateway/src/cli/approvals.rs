@@ -180,8 +180,13 @@ fn missing(dir: &Path) -> Failure {
 }
 
 fn summary(approval: &Approval, now: Millis) -> String {
+    let altered = match approval.leniencies.len() {
+        0 => String::new(),
+        1 => " [not as sent: 1 place]".to_owned(),
+        several => format!(" [not as sent: {several} places]"),
+    };
     format!(
-        "{}  {:8} {} by {}@{}: {}",
+        "{}  {:8} {} by {}@{}: {}{altered}",
         approval.id,
         approval.state_at(now),
         approval.tool,
@@ -194,6 +199,9 @@ fn summary(approval: &Approval, now: Millis) -> String {
 fn show(approval: &Approval, now: Millis, output: &mut Output) {
     output.line(&summary(approval, now));
     output.line(&format!("  arguments    {}", approval.arguments));
+    for used in &approval.leniencies {
+        output.line(&format!("  not as sent  {used}"));
+    }
     output.line(&format!("  call digest  {}", approval.call_digest));
     output.line(&format!("  asked        {}", approval.created_at));
     output.line(&format!("  until        {}", approval.expires_at));

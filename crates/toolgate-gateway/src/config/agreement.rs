@@ -37,6 +37,10 @@ deadline = "5s"
 max_result = "16KB"
 preview = "Refund {order_id}"
 allow_identity_members = ["role"]
+lenient = ["integer_as_string", "code_fence"]
+lenient_for_write = ["integer_as_string", "code_fence"]
+fill_defaults = true
+arguments = { size = "64KB", depth = 8, members = 100 }
 input = { properties = { order_id = { type = "string" } }, required = ["order_id"] }
 output = { type = "object" }
 approval = { when = "true", role = "manager", message = "Refunds need a manager." }
@@ -91,6 +95,7 @@ meta = { tenant = "{session.tenant}" }
 const SERVED: &str = r#"
 store = "sqlite:state/toolgate.db"
 listen = "[::1]:9000"
+arguments = { size = "2MB", depth = 32, members = 20000 }
 approvals = { pending_for = "1h", granted_for = "1h", operator = true }
 upstreams.files = { command = ["files", "--all"], cwd = "data", env = { MODE = "strict" }, pinned = false }
 

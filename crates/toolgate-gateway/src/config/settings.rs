@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 use toolgate::fields::{Fields, Problems};
+use toolgate::json::Bounds;
 use toolgate::ledger::{Store, StoreError};
 
 use crate::backend::mcp::Held;
@@ -25,6 +26,8 @@ pub(super) struct Settings {
     upstreams: BTreeMap<String, Declared>,
     pub(super) identity: Identity,
     pub(super) http: http::Settings,
+    /// The bounds of argument texts, where they are not the default ones.
+    pub(super) arguments: Bounds,
     pub(super) asked_for: Duration,
     pub(super) granted_for: Duration,
     pub(super) operator_speaks: bool,
@@ -73,12 +76,14 @@ impl Settings {
             }
         };
         let http = http::Settings::read(&mut top, problems);
+        let arguments = top.bounds("arguments", problems);
         let mut settings = Self {
             store,
             databases,
             upstreams,
             identity,
             http,
+            arguments,
             asked_for: HOUR,
             granted_for: HOUR,
             operator_speaks: false,

@@ -15,7 +15,7 @@ const DIFFERENT: [(&str, &str); 1] = [(
 
 /// What a row needs that admission does not have.
 #[derive(Debug)]
-enum Reach {
+pub(super) enum Reach {
     /// It is a case.
     Case(Value),
     /// The reason why it is none.
@@ -50,7 +50,7 @@ fn every_reported_fault_is_answered_as_it_should_be() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-fn reach(row: &Value) -> Reach {
+pub(super) fn reach(row: &Value) -> Reach {
     if row["expect"]["verdict"] == "reject_at_registration" {
         // Two servers with one name for different tools: both contracts in one set.
         let (first, mut second) = (contract(row), contract(row));

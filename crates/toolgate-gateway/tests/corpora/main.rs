@@ -14,6 +14,7 @@
 mod abuse;
 mod bfcl;
 mod faults;
+mod lenient;
 mod mcp_tools;
 mod texts;
 

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{
     Access, ApprovalRule, Contract, Fact, Lane, MappedError, Once, OnceScope, Reconcile, Repeat, Resource, Retry,
-    content, is_tag,
+    allowances, content, is_tag,
 };
 use crate::approval::Approvers;
 use crate::fields::{Fields, Problems};
@@ -79,6 +79,9 @@ impl Contract {
         };
         let input = read_input(&mut top, take_input, &allowed, &mut problems);
         let output = read_schema(&mut top, "output", take_output, &mut problems);
+        let named = allowances::Named::read(&mut top, &mut problems);
+        let fill_defaults = top.flag("fill_defaults", &mut problems);
+        let arguments = top.bounds("arguments", &mut problems);
         let preview = top.template("preview", &mut problems);
         let approval = read_approval(&mut top, &mut problems);
         let facts = read_facts(&mut top, &mut problems);
@@ -103,6 +106,10 @@ impl Contract {
             }
         }
         let Some(input) = input else { return (None, problems.0) };
+        let (lenient, idle) = named.grant(access, &input, output.as_ref(), &mut problems);
+        if fill_defaults {
+            allowances::check_defaults(&input, &mut problems);
+        }
         let contract = Self {
             name: name.to_owned(),
             description,
@@ -113,6 +120,10 @@ impl Contract {
             max_result,
             input,
             output,
+            lenient,
+            fill_defaults,
+            arguments,
+            idle,
             approval,
             resource,
             facts,

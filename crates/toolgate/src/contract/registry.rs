@@ -54,6 +54,7 @@ impl Registry {
                     if says_output && contract.output.is_none() {
                         broken.insert(name.clone());
                     }
+                    problems.0.extend(contract.idle.iter().cloned());
                     problems.0.extend(backend.check(&contract));
                     if let Some(signals) = backend.signals() {
                         check_signals(&contract, says_on, signals, &mut problems);

@@ -664,6 +664,7 @@ fn asked(id: &str) -> Approval {
         tenant: "acme".into(),
         preview: "Refund".into(),
         arguments: "{}".into(),
+        leniencies: Vec::new(),
         call_digest: Digest::of(id.as_bytes()),
         slice: slice(),
         reasons: vec![manager],

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::Author;
 use super::keywords::Applies;
+use crate::leniency::Leniencies;
 
 /// A schema of the document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -37,6 +38,8 @@ pub(super) struct Node {
     pub(super) multiline: bool,
     pub(super) secret: bool,
     pub(super) personal: bool,
+    /// What may be written otherwise here (`x-lenient`).
+    pub(super) lenient: Leniencies,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

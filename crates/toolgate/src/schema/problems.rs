@@ -372,7 +372,7 @@ fn snake_case(keyword: &str) -> String {
 }
 
 /// A pointer that is fit to be shown: long names cut, what is not seen escaped.
-fn pointer(at: &str) -> String {
+pub(super) fn pointer(at: &str) -> String {
     let cut = |segment: &str| match segment.char_indices().nth(MAX_NAME) {
         Some(_) => segment.chars().take(MAX_NAME).chain(['…']).collect(),
         None => segment.to_owned(),
@@ -381,7 +381,7 @@ fn pointer(at: &str) -> String {
 }
 
 /// By segments, positions as numbers.
-fn by_place(a: &str, b: &str) -> Ordering {
+pub(super) fn by_place(a: &str, b: &str) -> Ordering {
     let (mut left, mut right) = (segments(a), segments(b));
     loop {
         let (left, right) = match (left.next(), right.next()) {

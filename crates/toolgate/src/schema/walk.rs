@@ -10,6 +10,7 @@ use super::hints::near;
 use super::keywords::{self, Applies, Shape};
 use super::pattern::Patterns;
 use super::{Author, SchemaFault, compile};
+use crate::leniency::Leniency;
 
 const MAX_SCHEMAS: usize = 10_000;
 /// JSON arrays and objects inside one another.
@@ -133,6 +134,9 @@ impl<'a> Walk<'a> {
     }
 
     fn extension(&mut self, id: NodeId, place: &str, name: &str, value: &Value) {
+        if name == "x-lenient" {
+            return self.lenient(id, place, value);
+        }
         let Some(node) = self.graph.node_mut(id) else { return };
         let flag = match name {
             "x-multiline" => &mut node.multiline,
@@ -143,6 +147,36 @@ impl<'a> Walk<'a> {
         match value {
             Value::Bool(on) => *flag = *on,
             other => self.wrong(place, "true or false", other),
+        }
+    }
+
+    /// What somebody else wrote loosens nothing here.
+    fn lenient(&mut self, id: NodeId, place: &str, value: &Value) {
+        if self.author == Author::SomebodyElse {
+            return;
+        }
+        let Value::Array(names) = value else { return self.wrong(place, "a list of leniencies", value) };
+        for (index, name) in names.iter().enumerate() {
+            let place = format!("{place}/{index}");
+            let Value::String(name) = name else {
+                self.wrong(&place, "the name of a leniency", name);
+                continue;
+            };
+            let in_the_contract = || Some("name it under `lenient` of the contract".to_owned());
+            match Leniency::parse(name) {
+                None => self.fault(&place, "there is no such leniency", Some(Leniency::instead_of(name))),
+                Some(named) if named.is_of_the_call() => {
+                    self.fault(&place, "this leniency is about a call as a whole", in_the_contract());
+                }
+                Some(_) if id == Graph::ROOT => {
+                    self.fault(&place, "the top level is no member", in_the_contract());
+                }
+                Some(named) => {
+                    if let Some(node) = self.graph.node_mut(id) {
+                        node.lenient.insert(named);
+                    }
+                }
+            }
         }
     }
 

@@ -7,12 +7,13 @@ use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
 use super::Stop;
-use crate::admission::{self, EffectiveArguments};
+use crate::admission::{self, EffectiveArguments, Naming, Parts};
 use crate::call::{Call, OperationId, Ref, TraceContext};
 use crate::catalogue::Catalogue;
 use crate::contract::{Contract, Registered};
 use crate::json::{Digest, Limits};
-use crate::refusal::Refusal;
+use crate::leniency::{Leniency, Used};
+use crate::refusal::{Code, Refusal};
 use crate::session::Session;
 use crate::trace::{Learned, Trace};
 
@@ -23,7 +24,7 @@ pub(crate) struct Admit {
 }
 
 /// A call of a known tool whose arguments keep its schema. INVARIANT (verbatim): the arguments are the ones that were
-/// sent; nothing was coerced, repaired, dropped or defaulted.
+/// sent, but at the places of `leniencies`, where the contract allows otherwise by name.
 #[derive(Debug)]
 pub(crate) struct Admitted {
     tool: Arc<Registered>,
@@ -32,6 +33,7 @@ pub(crate) struct Admitted {
     arguments: Arc<Map<String, Value>>,
     args_digest: Digest,
     call_digest: Digest,
+    leniencies: Vec<Used>,
     operation: Option<OperationId>,
     named_approval: Option<String>,
     traced: Option<TraceContext>,
@@ -65,8 +67,9 @@ impl Admit {
         };
         let Checked { tool, arguments, call_digest } = checked;
         let args_digest = arguments.digest();
-        let (arguments, masked) = arguments.into_parts();
+        let Parts { members, masked, leniencies } = arguments.into_parts();
         let learned = learned(&tool.contract, args_digest, call_digest, masked);
+        let learned = with_leniencies(learned, &tool.contract, &leniencies);
         trace.note("admit", asked(learned, &session, call.traced.as_ref()));
         let deadline = started + tool.contract.deadline;
         let patience = call.patience.map_or(deadline, |patience| deadline.min(started + patience));
@@ -74,9 +77,10 @@ impl Admit {
             tool,
             session,
             reference,
-            arguments: Arc::new(arguments),
+            arguments: Arc::new(members),
             args_digest,
             call_digest,
+            leniencies,
             operation: call.operation,
             named_approval: call.approval,
             traced: call.traced,
@@ -87,19 +91,21 @@ impl Admit {
     }
 
     fn check(&self, call: &Call, session: &Session) -> Result<Checked, Refusal> {
-        let tool = self.find(&call.tool, session).ok_or_else(|| self.unknown(&call.tool, session))?;
-        let arguments = admission::check(&tool.contract, call, &self.limits)?;
+        let (tool, naming) = self.find(&call.tool, session)?;
+        let arguments = admission::check(&tool.contract, call, naming, &self.limits)?;
         let (args, own) = (arguments.digest().hex(), tool.contract.digest.hex());
         let call_digest = Digest::of_all(&[b"[\"", args.as_bytes(), b"\",\"", own.as_bytes(), b"\"]"]);
         Ok(Checked { tool, arguments, call_digest })
     }
 
-    fn find(&self, name: &str, session: &Session) -> Option<Arc<Registered>> {
-        self.catalogue.find(name, session).map(Arc::clone)
-    }
-
-    fn unknown(&self, name: &str, session: &Session) -> Refusal {
-        admission::unknown_tool(name, self.catalogue.of(session).map(|contract| contract.name.as_str()))
+    /// The tool of this name, or the one whose name is near and who takes that, among what this session may see.
+    fn find(&self, name: &str, session: &Session) -> Result<(Arc<Registered>, Naming), Refusal> {
+        if let Some(tool) = self.catalogue.find(name, session) {
+            return Ok((Arc::clone(tool), Naming::Exact));
+        }
+        let near = admission::near_tool(name, self.catalogue.of(session))?;
+        let tool = self.catalogue.find(&near.name, session).ok_or_else(|| Refusal::before(Code::UnknownTool))?;
+        Ok((Arc::clone(tool), Naming::Near))
     }
 }
 
@@ -109,6 +115,18 @@ fn learned(contract: &Contract, args_digest: Digest, call_digest: Digest, masked
         .with("args_digest", args_digest.hex())
         .with("call_digest", call_digest.hex())
         .with("arguments", masked)
+}
+
+/// Where the call was taken otherwise than it stands; the tool, where its name was.
+fn with_leniencies(learned: Learned, contract: &Contract, leniencies: &[Used]) -> Learned {
+    if leniencies.is_empty() {
+        return learned;
+    }
+    let named = match leniencies.contains(&Used::of_the_call(Leniency::NearToolName)) {
+        true => learned.with("tool", contract.name.as_str()),
+        false => learned,
+    };
+    named.with("leniencies", json!(leniencies))
 }
 
 /// What the call came with, beside what the model wrote: without the tags nobody could tell why a tool was not there.
@@ -146,6 +164,11 @@ impl Admitted {
 
     pub(crate) fn call_digest(&self) -> Digest {
         self.call_digest
+    }
+
+    /// Where the call is taken otherwise than it was sent.
+    pub(crate) fn leniencies(&self) -> &[Used] {
+        &self.leniencies
     }
 
     pub(crate) fn operation(&self) -> Option<&OperationId> {

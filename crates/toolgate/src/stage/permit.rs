@@ -130,6 +130,7 @@ impl Permit {
             tenant: session.tenant().to_owned(),
             preview: informed.preview(),
             arguments: contract.input.masked(&(**admitted.arguments()).clone().into()),
+            leniencies: admitted.leniencies().to_vec(),
             call_digest: admitted.call_digest(),
             slice: self.policies.slice_digest(&contract.name),
             reasons: reasons

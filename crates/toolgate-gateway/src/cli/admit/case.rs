@@ -12,6 +12,7 @@ use toolgate::admission::Admission;
 use toolgate::contract::Contract;
 use toolgate::fields::nearest;
 use toolgate::json::{self, Flaw, Limits};
+use toolgate::leniency::Used;
 use toolgate::schema::Problem;
 use toolgate::wire::{Dialect, Proposed, WireFault};
 use toolgate::{Call, Refusal};
@@ -63,12 +64,9 @@ enum Answer {
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Judged {
-    Admitted { call_id: String, tool: String, arguments: Box<RawValue>, digest: String, leniencies: NoLeniencies },
+    Admitted { call_id: String, tool: String, arguments: Box<RawValue>, digest: String, leniencies: Vec<Used> },
     Refused { call_id: String, error: Refusal },
 }
-
-/// The leniencies that were used: contracts have none yet, so arguments are always taken as they are.
-type NoLeniencies = [String; 0];
 
 /// What is wrong with a case, so that no call of it was judged.
 #[derive(Serialize)]
@@ -167,9 +165,9 @@ fn judged(admission: &Admission, proposed: Proposed) -> Judged {
     match admission.admit(&call) {
         Ok(arguments) => Judged::Admitted {
             call_id,
-            tool: call.tool().to_owned(),
+            tool: arguments.tool().to_owned(),
             digest: arguments.digest().hex(),
-            leniencies: [],
+            leniencies: arguments.leniencies().to_vec(),
             arguments: RawValue::from_string(arguments.canonical().to_owned()).unwrap_or_default(),
         },
         Err(error) => Judged::Refused { call_id, error },
