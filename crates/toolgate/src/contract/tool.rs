@@ -4,11 +4,12 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use schemars::{JsonSchema, SchemaGenerator};
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
+use super::{Access, typed};
 use crate::backend::{Backend, Context, Function, Nothing, ToolError};
 use crate::schema::Problem;
 
@@ -41,7 +42,7 @@ impl Tool {
         F: Fn(A, &Context) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<R, ToolError>> + Send + 'static,
     {
-        Self::typed::<A, R>(name, "read", Function::new(function))
+        Self::typed::<A, R>(name, Access::Read, Arc::new(Function::new(function)))
     }
 
     /// A tool that acts: at most once for equal arguments of one user, unless its [`key`](Self::key) `once` says otherwise.
@@ -52,19 +53,28 @@ impl Tool {
         F: Fn(A, &Context) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<R, ToolError>> + Send + 'static,
     {
-        Self::typed::<A, R>(name, "write", Function::new(function))
+        Self::typed::<A, R>(name, Access::Write, Arc::new(Function::new(function)))
     }
 
-    fn typed<A: JsonSchema, R: JsonSchema>(name: impl Into<String>, effect: &str, function: Function) -> Self {
-        let input = schema_of::<A>();
+    /// A tool whose contract comes from two types, and which something else than a function of them runs.
+    pub(crate) fn typed<A: JsonSchema, R: JsonSchema>(
+        name: impl Into<String>,
+        access: Access,
+        backend: Arc<dyn Backend>,
+    ) -> Self {
+        let effect = match access {
+            Access::Read => "read",
+            Access::Write => "write",
+        };
+        let (input, problems) = typed::arguments::<A>();
         let description = input.get("description").cloned().unwrap_or_else(|| Value::from(""));
         let keys = Map::from_iter([
             ("description".to_owned(), description),
             ("effect".to_owned(), json!(effect)),
             ("input".to_owned(), input),
-            ("output".to_owned(), schema_of::<R>()),
+            ("output".to_owned(), typed::result::<R>()),
         ]);
-        Self::new(name, keys, Arc::new(function))
+        Self { problems, ..Self::new(name, keys, backend) }
     }
 
     /// What the tool does and when to use it; the doc comment of the arguments' type if not set.
@@ -96,35 +106,5 @@ impl Tool {
 impl fmt::Debug for Tool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Tool").field("name", &self.name).finish_non_exhaustive()
-    }
-}
-
-/// The JSON Schema of a type, in the vocabulary of contracts.
-fn schema_of<T: JsonSchema>() -> Value {
-    let mut schema = Value::from(SchemaGenerator::default().into_root_schema_for::<T>());
-    if let Value::Object(root) = &mut schema {
-        root.remove("$schema");
-        root.remove("title");
-    }
-    drop_number_formats(&mut schema);
-    schema
-}
-
-/// schemars names the Rust type of a number as its `format` (`int64`, `double`), which JSON Schema does not know; the
-/// bounds that matter stand beside it.
-fn drop_number_formats(schema: &mut Value) {
-    match schema {
-        Value::Object(node) => {
-            let numeric = node.get("type").is_some_and(|kind| {
-                let is_number = |word: &Value| matches!(word.as_str(), Some("integer" | "number"));
-                is_number(kind) || kind.as_array().is_some_and(|words| words.iter().any(is_number))
-            });
-            if numeric && node.get("format").is_some_and(Value::is_string) {
-                node.remove("format");
-            }
-            node.values_mut().for_each(drop_number_formats);
-        }
-        Value::Array(items) => items.iter_mut().for_each(drop_number_formats),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
