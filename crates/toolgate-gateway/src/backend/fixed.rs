@@ -67,9 +67,8 @@ impl Fixed {
         let answers = match given.as_slice() {
             ["file"] => read_file(&mut table, folder, problems).map(Answers::Recorded),
             ["results"] => Some(Answers::Listed(read_list(&mut table, problems))),
-            [_] => read_end(&mut table, problems).map(|(at, end)| {
-                Answers::Listed(vec![Entry { at, when: Map::new(), end }])
-            }),
+            [_] => read_end(&mut table, problems)
+                .map(|(at, end)| Answers::Listed(vec![Entry { at, when: Map::new(), end }])),
             [] => {
                 let hint = "result = { ... }, results = [{ when = { ... }, result = { ... } }], error = \"SIGNAL\" or file = \"NAME.jsonl\"";
                 let message = "`result` is missing: there is no answer";
@@ -123,7 +122,9 @@ impl Fixed {
 
 impl Entry {
     fn is_for(&self, arguments: &Map<String, Value>) -> bool {
-        self.when.iter().all(|(name, wanted)| arguments.get(name).is_some_and(|given| canonical(given) == canonical(wanted)))
+        self.when
+            .iter()
+            .all(|(name, wanted)| arguments.get(name).is_some_and(|given| canonical(given) == canonical(wanted)))
     }
 }
 

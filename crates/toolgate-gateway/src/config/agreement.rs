@@ -209,7 +209,8 @@ impl Kind {
 
     /// What a part of the schema comes to for a value: of tables of several kinds, the one whose kind it says.
     fn resolved<'s>(&'s self, node: &'s Value, value: &Value) -> &'s Value {
-        if let Some(choices) = node["oneOf"].as_array() {
+        let are_tables = |choices: &&Vec<Value>| choices.iter().all(|choice| choice["$ref"].is_string());
+        if let Some(choices) = node["oneOf"].as_array().filter(are_tables) {
             let mut choices = choices.iter().map(|choice| self.resolved(choice, value));
             let of_its_kind = choices.find(|choice| choice["properties"]["kind"]["const"] == value["kind"]);
             return of_its_kind.unwrap_or_else(|| panic!("the schema knows no such kind: {value}"));
@@ -236,7 +237,10 @@ fn contracts() -> Vec<Value> {
     let folders = std::fs::read_dir(examples).unwrap().map(|example| example.unwrap().path().join("tools"));
     let files = folders.flat_map(|tools| std::fs::read_dir(tools).unwrap().map(|file| file.unwrap().path()));
     let texts = files.map(|file| std::fs::read_to_string(file).unwrap());
-    texts.chain([CONTRACT, IMPORTED, ANSWERED, CONSTANT, FAILING].map(str::to_owned)).map(|text| keys_of(&text)).collect()
+    texts
+        .chain([CONTRACT, IMPORTED, ANSWERED, CONSTANT, FAILING].map(str::to_owned))
+        .map(|text| keys_of(&text))
+        .collect()
 }
 
 fn settings() -> Vec<Value> {

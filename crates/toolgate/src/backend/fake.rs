@@ -9,8 +9,8 @@ use schemars::JsonSchema;
 use serde_json::{Map, Value};
 
 use super::{
-    Answer, Backend, Context, Dispatch, Failure, FailureKind, Found, Looking, Lookup, Recording, RecordingFault, Running,
-    ToolError,
+    Answer, Backend, Context, Dispatch, Failure, FailureKind, Found, Looking, Lookup, Recording, RecordingFault,
+    Running, ToolError,
 };
 use crate::contract::{Access, Tool};
 use crate::refusal::Effect;
@@ -188,9 +188,7 @@ impl Fake {
                 };
                 Some((step.after, answer))
             }
-            Script::Recorded(recording) => {
-                Some((Duration::ZERO, recording.answer(context.arguments())?.to_answer()))
-            }
+            Script::Recorded(recording) => Some((Duration::ZERO, recording.answer(context.arguments())?.to_answer())),
         }
     }
 }

@@ -87,7 +87,11 @@ fn read_line(text: &str, problems: &mut Problems) -> Option<(String, Recorded)> 
             return None;
         }
         Err(flaw) => {
-            problems.note("", flaw.code.as_str(), format!("no strict JSON: {flaw}"));
+            problems.note(
+                "",
+                flaw.code.as_str(),
+                format!("no strict JSON at column {}: {}", flaw.column, flaw.message),
+            );
             return None;
         }
     };
@@ -220,7 +224,7 @@ mod tests {
                 "line 5: /reslt: unknown key",
                 "line 6: /error/signal: `signal` is missing",
                 "line 6: /error/effect: expected one of: none, done, unknown",
-                "line 7: no strict JSON: duplicate member \"result\" at line 1, column 32",
+                "line 7: no strict JSON at column 32: duplicate member \"result\"",
                 "line 8: a recorded answer is an object",
             ]
         );

@@ -23,11 +23,11 @@ use crate::schema::Problem;
 /// The schema of arguments that are read into `A`, and what it cannot say of them.
 pub(super) fn arguments<A: JsonSchema>() -> (Value, Vec<Problem>) {
     let mut schema = SchemaSettings::draft2020_12().for_deserialize().into_generator().into_root_schema_for::<A>();
+    let problems = unsayable(schema.as_value(), "/input");
     scalars::Bounds.transform(&mut schema);
     prose::Prose.transform(&mut schema);
     let mut schema = plain(schema.into(), &A::schema_name());
     closing::close(&mut schema);
-    let problems = numbered_maps(&schema, "/input");
     (schema, problems)
 }
 
@@ -52,10 +52,8 @@ fn plain(mut schema: Value, name: &str) -> Value {
     schema
 }
 
-/// Maps whose keys are integers. A member's name is text, and schemars says of it only that it is digits: no schema could
-/// keep `300` out of a map of `u8`.
-fn numbered_maps(schema: &Value, at: &str) -> Vec<Problem> {
-    const DIGITS: [&str; 2] = [r"^\d+$", r"^-?\d+$"];
+/// What no schema can say, so that calls would be admitted that the decoder refuses.
+fn unsayable(schema: &Value, at: &str) -> Vec<Problem> {
     let below: Vec<(String, &Value)> = match schema {
         Value::Object(node) => {
             node.iter().map(|(key, value)| (key.replace('~', "~0").replace('/', "~1"), value)).collect()
@@ -64,17 +62,31 @@ fn numbered_maps(schema: &Value, at: &str) -> Vec<Problem> {
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Vec::new(),
     };
     let mut problems = Vec::new();
-    let patterns = schema.get("patternProperties").and_then(Value::as_object);
-    if patterns.is_some_and(|patterns| DIGITS.iter().any(|digits| patterns.contains_key(*digits))) {
-        problems.push(Problem {
-            at: at.to_owned(),
-            code: "type".to_owned(),
-            message: "a map whose keys are integers: no schema can say which of them its keys take".to_owned(),
-            hint: Some("take a map of String, or a Vec of pairs".to_owned()),
-        });
+    let mut note = |message: &str, hint: &str| {
+        let (at, hint) = (at.to_owned(), Some(hint.to_owned()));
+        problems.push(Problem { at, code: "type".to_owned(), message: message.to_owned(), hint });
+    };
+    if is_numbered_map(schema) {
+        let message = "a map whose keys are integers: no schema can say which of them its keys take";
+        note(message, "take a map of String, or a Vec of pairs");
     }
-    problems.extend(below.iter().flat_map(|(key, value)| numbered_maps(value, &format!("{at}/{key}"))));
+    if is_wide(schema) {
+        let message = "an integer of 128 bits: those of a call have 64, and serde reads no wider ones in an enum";
+        note(message, "take an i64 or a u64, or a String of digits");
+    }
+    problems.extend(below.iter().flat_map(|(key, value)| unsayable(value, &format!("{at}/{key}"))));
     problems
+}
+
+/// A member's name is text, and schemars says of it only that it is digits: nothing keeps `300` out of a map of `u8`.
+fn is_numbered_map(schema: &Value) -> bool {
+    const DIGITS: [&str; 2] = [r"^\d+$", r"^-?\d+$"];
+    let patterns = schema.get("patternProperties").and_then(Value::as_object);
+    patterns.is_some_and(|patterns| DIGITS.iter().any(|digits| patterns.contains_key(*digits)))
+}
+
+fn is_wide(schema: &Value) -> bool {
+    schema.get("format").and_then(Value::as_str).is_some_and(|format| matches!(format, "int128" | "uint128"))
 }
 
 #[cfg(test)]

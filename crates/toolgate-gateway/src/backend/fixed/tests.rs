@@ -12,6 +12,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use toolgate::backend::Backend;
 use toolgate::ledger::Store;
+use toolgate::refusal::Fix;
 use toolgate::session::{Principal, Session};
 use toolgate::{Call, Gate, Reply, Tool};
 
@@ -103,12 +104,16 @@ async fn the_first_answer_whose_arguments_are_equal_is_given_with_its_texts_fill
     assert_eq!(gone.refusal().unwrap().text(), "It is gone.");
     let none = call(&gate, "about", json!({ "order_id": "ord_3" })).await;
     let refusal = none.refusal().unwrap();
-    assert_eq!((refusal.code().as_str(), refusal.effect(), refusal.fix().as_str()), ("tool_failed", Effect::None, "operator"));
+    assert_eq!(
+        (refusal.code().as_str(), refusal.effect(), refusal.fix()),
+        ("tool_failed", Effect::None, Fix::Operator)
+    );
 }
 
 #[tokio::test]
 async fn a_write_is_done_once_and_its_repeat_is_replayed() {
-    let gate = gate([tool("pay", "write", json!({}), json!({ "result": { "order_id": "{order_id}", "note": "{ref}" } }))]);
+    let gate =
+        gate([tool("pay", "write", json!({}), json!({ "result": { "order_id": "{order_id}", "note": "{ref}" } }))]);
     let first = call(&gate, "pay", json!({ "order_id": "ord_1" })).await;
     let again = call(&gate, "pay", json!({ "order_id": "ord_1" })).await;
     assert_eq!(first.effect(), Effect::Done);
@@ -132,7 +137,8 @@ async fn a_failure_of_a_write_has_the_effect_that_it_says() {
 
 #[tokio::test]
 async fn what_a_look_up_has_no_answer_for_is_not_there() {
-    let orders = json!({ "results": [{ "when": { "order_id": "ord_1" }, "result": { "order_id": "ord_1", "note": "acme" } }] });
+    let orders =
+        json!({ "results": [{ "when": { "order_id": "ord_1" }, "result": { "order_id": "ord_1", "note": "acme" } }] });
     let facts = json!({
         "facts": { "order": { "tool": "about", "args": { "order_id": "{order_id}" } } },
         "resource": { "type": "Order", "id": "{order_id}", "fact": "order", "tenant": "/note" },
@@ -146,16 +152,16 @@ async fn what_a_look_up_has_no_answer_for_is_not_there() {
     assert_eq!(absent.code().unwrap().as_str(), "forbidden");
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn an_answer_may_take_its_time_and_the_deadline_holds() {
-    let slow = json!({ "result": { "order_id": "x" }, "delay": "2s" });
+    let slow = json!({ "result": { "order_id": "x" }, "delay": "200ms" });
     let gate = gate([
         tool("slow", "read", json!({}), slow.clone()),
-        tool("late", "read", json!({ "deadline": "1s" }), slow),
+        tool("late", "read", json!({ "deadline": "50ms" }), slow),
     ]);
-    let begun = tokio::time::Instant::now();
+    let begun = std::time::Instant::now();
     assert!(call(&gate, "slow", json!({ "order_id": "x" })).await.is_ok());
-    assert!(begun.elapsed() >= Duration::from_secs(2));
+    assert!(begun.elapsed() >= Duration::from_millis(200));
     let late = call(&gate, "late", json!({ "order_id": "x" })).await;
     assert_eq!(late.code().unwrap().as_str(), "timed_out");
 }
@@ -190,7 +196,9 @@ fn everything_that_is_wrong_with_the_table_is_told() {
         ["/backend/file: the answers are said twice: as `result` and as `file` ()"]
     );
     assert_eq!(
-        faults(json!({ "results": [{ "when": 3, "result": { "a": ["{a b}"] } }, { "whn": {}, "error": 7 }, 5, {}], "dealy": "1s" })),
+        faults(
+            json!({ "results": [{ "when": 3, "result": { "a": ["{a b}"] } }, { "whn": {}, "error": 7 }, 5, {}], "dealy": "1s" })
+        ),
         [
             "/backend/results/0/when: expected a table, got a number ()",
             "/backend/results/0/result/a/0: `{a b}` names nothing; write {member}, {/json/pointer}, {session.tenant}, {session.user}, {fact.NAME/pointer}, {idempotency_key}, {ref}, {trace.parent} or {trace.state} ()",
@@ -216,11 +224,14 @@ fn everything_that_is_wrong_with_the_table_is_told() {
 fn a_result_that_does_not_fit_the_output_is_a_fault_with_its_place() {
     let desk = Desk::with("recorded.jsonl", "{\"arguments\": {}, \"result\": {\"order_id\": 7}}\n");
     assert_eq!(
-        misfits(&desk, json!({ "results": [
+        misfits(
+            &desk,
+            json!({ "results": [
             { "when": { "ordr": 1 }, "result": { "order_id": "{order_id}", "cents": "{cents}" } },
             { "result": { "note": "{order_id}" } },
             { "result": { "order_id": "{oder_id}", "cents": "five" } },
-        ] })),
+        ] })
+        ),
         [
             "/backend/results/0/when/ordr: the contract has no such argument, so this fits no call",
             "/backend/results/1/result: /order_id does not fit the output schema: missing member",

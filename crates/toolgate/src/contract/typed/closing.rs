@@ -96,7 +96,14 @@ fn subschemas(node: &mut Map<String, Value>, branches: Part, visit: &mut dyn FnM
                 named.values_mut().for_each(|schema| visit(schema, part));
             }
             (
-                "not" | "if" | "then" | "else" | "items" | "contains" | "additionalProperties" | "unevaluatedProperties",
+                "not"
+                | "if"
+                | "then"
+                | "else"
+                | "items"
+                | "contains"
+                | "additionalProperties"
+                | "unevaluatedProperties",
                 schema,
             ) => visit(schema, part),
             _ => {}

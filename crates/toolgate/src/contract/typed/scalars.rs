@@ -61,7 +61,7 @@ impl Range {
             "uint8" => (Some(0), Some(u8::MAX.into())),
             "uint16" => (Some(0), Some(u16::MAX.into())),
             "uint32" => (Some(0), Some(u32::MAX.into())),
-            "uint64" | "uint" | "uint128" => (Some(0), None),
+            "uint64" | "uint" => (Some(0), None),
             _ => (None, None),
         };
         Self { least, most }

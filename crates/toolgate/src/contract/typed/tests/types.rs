@@ -19,7 +19,6 @@ macro_rules! types {
 
 types! {
     pub struct Integers { a: i8, b: i16, c: i32, d: i64, e: isize, f: u8, g: u16, h: u32, i: u64, j: usize }
-    pub struct Wide { a: i128, b: u128 }
     pub struct Scalars { a: f32, b: f64, c: bool, d: char, e: String, f: () }
     pub struct NonZero { a: NonZeroU8, b: NonZeroU64, c: Option<NonZeroI32> }
     pub struct Optional { a: Option<i8>, b: Option<Option<String>>, c: Option<Vec<Option<u16>>>, d: Option<Point> }
@@ -159,7 +158,8 @@ pub struct Measured {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[allow(dead_code, reason = "only its schema is looked at")]
-pub struct Numbered {
+pub struct Unsayable {
     pub by_day: BTreeMap<u8, String>,
     pub deeper: Vec<Option<HashMap<i64, u8>>>,
+    pub wide: u128,
 }

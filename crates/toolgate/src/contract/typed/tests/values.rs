@@ -89,9 +89,8 @@ impl Choice {
     }
 
     fn text(&mut self, schema: &Value) -> Value {
-        let length = |keyword: &str| {
-            schema.get(keyword).and_then(Value::as_u64).map(|length| usize::try_from(length).unwrap())
-        };
+        let length =
+            |keyword: &str| schema.get(keyword).and_then(Value::as_u64).map(|length| usize::try_from(length).unwrap());
         let form = ["pattern", "format"].iter().find_map(|keyword| schema.get(keyword)?.as_str());
         let form = form.or(schema.get("anyOf").map(|_| "an address"));
         let of_form: &[&str] = match form {
@@ -114,9 +113,8 @@ impl Choice {
 
     fn list(&mut self, root: &Value, schema: &Value, depth: usize) -> Value {
         let fixed = schema.get("prefixItems").and_then(Value::as_array).cloned().unwrap_or_default();
-        let count = |keyword: &str| {
-            schema.get(keyword).and_then(Value::as_u64).map(|count| usize::try_from(count).unwrap())
-        };
+        let count =
+            |keyword: &str| schema.get(keyword).and_then(Value::as_u64).map(|count| usize::try_from(count).unwrap());
         let least = count("minItems").unwrap_or(0);
         let most = count("maxItems").unwrap_or(if depth == 0 { least } else { least + 3 });
         let length = least + self.below(most - least + 1);
