@@ -1,8 +1,11 @@
-//! What the `backend` table of a contract names: a statement over a database, or a tool of an MCP server.
+//! What the `backend` table of a contract names: a statement over a database, a tool of an MCP server, or answers that
+//! the folder itself holds.
 
+mod fixed;
 pub(crate) mod mcp;
 mod sql;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
@@ -14,6 +17,7 @@ use toolgate::schema::Problem;
 pub(crate) use mcp::Upstreams;
 pub(crate) use sql::{Databases, Place};
 
+use fixed::Fixed;
 use mcp::{Governed, Mcp, Results};
 use sql::Sql;
 
@@ -22,6 +26,7 @@ use sql::Sql;
 enum Kind {
     Sql,
     Mcp,
+    Fixed,
 }
 
 /// What the folder has for backends, by name.
@@ -29,9 +34,11 @@ enum Kind {
 pub(crate) struct Means {
     pub(crate) databases: Databases,
     pub(crate) upstreams: Upstreams,
+    /// Where the contracts stand, and the recordings beside them.
+    pub(crate) contracts: PathBuf,
 }
 
-const KINDS: &[(&str, Kind)] = &[("sql", Kind::Sql), ("mcp", Kind::Mcp)];
+const KINDS: &[(&str, Kind)] = &[("sql", Kind::Sql), ("mcp", Kind::Mcp), ("fixed", Kind::Fixed)];
 
 /// What runs the tool of a contract, or everything that is wrong with its `backend` table.
 pub(crate) fn make(name: &str, contract: &Map<String, Value>, means: &Means) -> Result<Arc<dyn Backend>, Vec<Problem>> {
@@ -62,6 +69,7 @@ fn read(name: &str, contract: &Map<String, Value>, means: &Means, problems: &mut
     match KINDS.iter().find(|(known, _)| *known == kind) {
         Some((_, Kind::Sql)) => Some(Arc::new(Sql::read(table, reads, &means.databases, problems)?)),
         Some((_, Kind::Mcp)) => Some(Arc::new(Mcp::read(table, governed, &means.upstreams, problems)?)),
+        Some((_, Kind::Fixed)) => Some(Arc::new(Fixed::read(table, &means.contracts, problems)?)),
         None => {
             let names = || KINDS.iter().map(|(known, _)| *known);
             let message = format!("this version has backends of kind {}", names().collect::<Vec<_>>().join(", "));
@@ -83,7 +91,7 @@ mod tests {
         let shop = Place { path: "shop.db".into(), seed: None };
         let databases = Databases::new("".as_ref(), [("shop".to_owned(), shop)]);
         let contract = json!({"effect": "read", "backend": backend});
-        let means = Means { databases, upstreams: Upstreams::default() };
+        let means = Means { databases, upstreams: Upstreams::default(), contracts: PathBuf::new() };
         let Err(problems) = make("tool", contract.as_object().unwrap(), &means) else { return Vec::new() };
         problems.into_iter().map(|p| format!("{}: {} ({})", p.at, p.message, p.hint.unwrap_or_default())).collect()
     }
@@ -97,7 +105,7 @@ mod tests {
 
     #[test]
     fn a_kind_that_this_version_does_not_have_is_a_fault() {
-        let message = "this version has backends of kind sql, mcp";
+        let message = "this version has backends of kind sql, mcp, fixed";
         assert_eq!(faults(json!({"kind": "http"})), [format!("/backend/kind: {message} ()")]);
         assert_eq!(faults(json!({"kind": "slq"})), [format!("/backend/kind: {message} (did you mean sql?)")]);
         assert_eq!(faults(json!({"kind": 1})), ["/backend/kind: expected a text, got a number ()"]);

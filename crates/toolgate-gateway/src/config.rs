@@ -23,6 +23,7 @@ use crate::identity::Identity;
 pub(crate) use finding::FAULTS;
 pub use finding::Finding;
 pub(crate) use located::Located;
+pub(crate) use reader::is_inside;
 use reader::{Reader, Source};
 use settings::{Settings, StoreAt};
 
@@ -133,7 +134,7 @@ fn ready_with(dir: &Path, purpose: Purpose, adjust: impl FnOnce(Builder) -> Buil
         Purpose::Run | Purpose::Serve | Purpose::Read | Purpose::Look => Databases::new(dir, databases),
         Purpose::Rehearse => Databases::rehearsed(dir, databases),
     };
-    let means = Means { databases, upstreams };
+    let means = Means { databases, upstreams, contracts: dir.join(reader::CONTRACTS) };
     let sources = reader.contracts();
     let policies = reader.policies();
     if let Some(Settings { identity: Identity::Tokens(tokens), .. }) = &settings {

@@ -1,7 +1,9 @@
 //! Backends: how a tool runs. A backend gets what only a reserved call yields, and tells what it knows of the effect.
 
+mod fake;
 mod function;
 mod nothing;
+mod recording;
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -19,9 +21,11 @@ use crate::session::Session;
 
 pub use crate::facts::Lookup;
 pub use crate::stage::run::Dispatch;
+pub use fake::{FakeTool, Seen, Step};
 pub(crate) use function::Function;
 pub use function::ToolError;
 pub(crate) use nothing::Nothing;
+pub use recording::{Recorded, Recording, RecordingFault};
 
 /// Runs the calls of one tool.
 pub trait Backend: Send + Sync + 'static {
@@ -33,7 +37,7 @@ pub trait Backend: Send + Sync + 'static {
     fn look(&self, lookup: Lookup) -> Looking<'_>;
 
     /// Every signal that its failures can have, where it knows them all: `[errors]` and `[retry]` then name no others.
-    fn signals(&self) -> Option<&[&str]> {
+    fn signals(&self) -> Option<Vec<&str>> {
         None
     }
 
@@ -103,6 +107,8 @@ pub enum FailureKind {
     TooLarge,
     /// It is switched off until an operator looks at it, and was not asked.
     Off,
+    /// It does not do what its contract promises, until an operator mends it.
+    Broken,
 }
 
 /// What a look-up found.

@@ -6,6 +6,7 @@ pub(crate) mod content;
 mod parse;
 mod registry;
 mod tool;
+mod typed;
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -134,6 +134,17 @@ impl Template {
         matches!(self.parts.as_slice(), [Part::Hole(_)])
     }
 
+    /// The text, where there is no placeholder in it.
+    pub fn constant(&self) -> Option<String> {
+        self.parts
+            .iter()
+            .map(|part| match part {
+                Part::Text(text) => Some(text.as_str()),
+                Part::Hole(_) => None,
+            })
+            .collect()
+    }
+
     /// The value for one run: typed for a bare placeholder, text otherwise. `None` where a placeholder has no value.
     pub fn value(&self, context: &Context) -> Option<Value> {
         self.fill(Scope {

@@ -130,8 +130,8 @@ impl Backend for Sql {
         })
     }
 
-    fn signals(&self) -> Option<&[&str]> {
-        Some(&trouble::SIGNALS)
+    fn signals(&self) -> Option<Vec<&str>> {
+        Some(trouble::SIGNALS.to_vec())
     }
 
     fn check(&self, contract: &Contract) -> Vec<Problem> {

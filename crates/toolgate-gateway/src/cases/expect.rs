@@ -5,16 +5,24 @@ use std::fmt::{self, Display, Formatter};
 use serde_json::Value;
 use toolgate::Reply;
 use toolgate::fields::{Fields, Problems, nearest};
+use toolgate::json::{self, Limits, canonical};
 use toolgate::refusal::{Code, problem_codes};
 use toolgate::schema::Problem;
 
 /// What must become of a call.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Expect {
-    /// It would run.
-    Run,
+    /// Nothing stands in its way and, where it runs, it gives a result.
+    Ok(Accepted),
     /// It would be refused, as this says.
     Refused(Refused),
+}
+
+/// A call that is in order, as far as the case speaks of it.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Accepted {
+    /// What its result must hold; there may be more in it.
+    result: Option<Value>,
 }
 
 /// A refusal, as far as the case speaks of it.
@@ -38,28 +46,98 @@ struct Told {
 /// What came, in the words of [`Expect`].
 struct Came<'a>(&'a Reply);
 
+/// `run` is the older word.
+const OK: [&str; 2] = ["ok", "run"];
+
 impl Expect {
     /// Reads the value that stands at `/expect`.
     pub(super) fn read(value: &Value, problems: &mut Problems) -> Option<Self> {
         match value {
-            Value::String(word) if word == "run" => Some(Self::Run),
-            Value::String(word) => Some(Self::Refused(Refused::of(read_code(word, "/expect", &["run"], problems)?))),
+            Value::String(word) if OK.contains(&word.as_str()) => Some(Self::Ok(Accepted::default())),
+            Value::String(word) => Some(Self::Refused(Refused::of(read_code(word, "/expect", &OK, problems)?))),
+            Value::Object(table) if table.contains_key("result") && !table.contains_key("code") => {
+                let mut fields = Fields::of(table, "/expect");
+                let result = fields.raw("result").cloned();
+                fields.end(problems);
+                Some(Self::Ok(Accepted { result }))
+            }
             Value::Object(table) => Refused::read(Fields::of(table, "/expect"), problems).map(Self::Refused),
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => {
-                let message = "expected \"run\", the code of a refusal, or {\"code\": ...}";
+                let message = "expected \"ok\", the code of a refusal, {\"code\": ...} or {\"result\": ...}";
                 problems.note("/expect", "type", message);
                 None
             }
         }
     }
 
-    /// What is said of a call that was answered otherwise. No values: what a case sends, its file shows.
-    pub(super) fn difference(&self, reply: &Reply) -> Option<String> {
-        let fits = match self {
-            Self::Run => reply.is_ok(),
-            Self::Refused(refused) => refused.fits(reply),
+    /// Whether only a call that was made can be what is expected.
+    pub(super) fn needs_a_run(&self) -> bool {
+        matches!(self, Self::Ok(Accepted { result: Some(_) }))
+    }
+
+    /// How a call was answered otherwise. No values: what a case sends, its file shows.
+    pub(super) fn difference(&self, reply: &Reply) -> Option<Difference> {
+        let details = match self {
+            Self::Ok(accepted) if reply.is_ok() => accepted.differences(reply),
+            Self::Refused(refused) if reply.refusal().is_some() => refused.differences(reply),
+            Self::Ok(_) | Self::Refused(_) => Some(Vec::new()),
         };
-        (!fits).then(|| format!("expected {self}, came {}", Came(reply)))
+        details.map(|details| Difference { summary: format!("expected {self}, came {}", Came(reply)), details })
+    }
+}
+
+/// What was expected and what came, in a line, and each thing that is otherwise.
+#[derive(Debug)]
+pub(super) struct Difference {
+    pub(super) summary: String,
+    pub(super) details: Vec<String>,
+}
+
+impl Accepted {
+    fn differences(&self, reply: &Reply) -> Option<Vec<String>> {
+        let wanted = self.result.as_ref()?;
+        let came = reply.result().and_then(|text| json::read(text.as_bytes(), &Limits::default()).ok());
+        let mut details = Vec::new();
+        compare(wanted, &came.unwrap_or_default(), "", &mut details);
+        (!details.is_empty()).then_some(details)
+    }
+}
+
+/// Notes where a result does not hold what is wanted of it. Members that are not named may be anything.
+fn compare(wanted: &Value, came: &Value, at: &str, details: &mut Vec<String>) {
+    let place = if at.is_empty() { "the result" } else { at };
+    match (wanted, came) {
+        (Value::Object(wanted), Value::Object(came)) => {
+            for (name, wanted) in wanted {
+                let at = format!("{at}/{}", name.replace('~', "~0").replace('/', "~1"));
+                match came.get(name) {
+                    Some(came) => compare(wanted, came, &at, details),
+                    None => details.push(format!("{at} is not there")),
+                }
+            }
+        }
+        (Value::Array(wanted), Value::Array(came)) => {
+            if wanted.len() != came.len() {
+                details.push(format!("{place} has {} items and not {}", came.len(), wanted.len()));
+            }
+            for (index, (wanted, came)) in wanted.iter().zip(came).enumerate() {
+                compare(wanted, came, &format!("{at}/{index}"), details);
+            }
+        }
+        (wanted, came) if canonical(wanted) == canonical(came) => {}
+        (wanted, came) if kind(wanted) == kind(came) => details.push(format!("{place} is another {}", kind(came))),
+        (wanted, came) => details.push(format!("{place} is {} and not {}", kind(came), kind(wanted))),
+    }
+}
+
+fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
     }
 }
 
@@ -73,8 +151,9 @@ impl Refused {
         let code = fields.needed("code", problems).and_then(|word| read_code(word, &at, &[], problems));
         let rule = fields.text("rule", problems).map(str::to_owned);
         let message = fields.text("message", problems).map(str::to_owned);
+        let mut places = read_places(&mut fields, problems);
         let at = fields.place("problems");
-        let told = match fields.raw("problems") {
+        let told: Vec<Told> = match fields.raw("problems") {
             None => Vec::new(),
             Some(Value::Array(list)) => {
                 let each = list.iter().enumerate();
@@ -86,16 +165,27 @@ impl Refused {
             }
         };
         fields.end(problems);
-        Some(Self { code: code?, rule, message, problems: told })
+        places.extend(told);
+        Some(Self { code: code?, rule, message, problems: places })
     }
 
-    fn fits(&self, reply: &Reply) -> bool {
-        let Some(refusal) = reply.refusal() else { return false };
+    fn differences(&self, reply: &Reply) -> Option<Vec<String>> {
+        let refusal = reply.refusal()?;
+        if self.code != refusal.code() {
+            return Some(Vec::new());
+        }
+        let mut details = Vec::new();
+        if let Some(rule) = self.rule.as_deref().filter(|rule| refusal.rule_id() != Some(rule)) {
+            details.push(format!("the rule is not {rule}"));
+        }
+        if self.message.as_deref().is_some_and(|part| !refusal.text().contains(part)) {
+            details.push("the message does not hold the expected part".to_owned());
+        }
         let told = refusal.problem_list();
-        self.code == refusal.code()
-            && self.rule.as_deref().is_none_or(|rule| refusal.rule_id() == Some(rule))
-            && self.message.as_deref().is_none_or(|part| refusal.text().contains(part))
-            && self.problems.iter().all(|wanted| told.iter().any(|problem| wanted.fits(problem)))
+        let untold = self.problems.iter().filter(|wanted| !told.iter().any(|problem| wanted.fits(problem)));
+        details
+            .extend(untold.map(|wanted| format!("not told: {}", named(wanted.code.as_deref(), wanted.at.as_deref()))));
+        (!details.is_empty()).then_some(details)
     }
 }
 
@@ -125,6 +215,16 @@ impl Told {
     }
 }
 
+/// The short form of `problems`: a place, or a list of places.
+fn read_places(fields: &mut Fields<'_>, problems: &mut Problems) -> Vec<Told> {
+    let at_place = |place: String| Told { at: Some(place), code: None };
+    match fields.raw("at") {
+        Some(Value::Array(_)) => fields.texts("at", problems).into_iter().map(at_place).collect(),
+        Some(_) => fields.text("at", problems).map(|place| at_place(place.to_owned())).into_iter().collect(),
+        None => Vec::new(),
+    }
+}
+
 fn read_code(word: &str, at: &str, others: &[&'static str], problems: &mut Problems) -> Option<Code> {
     let code = Code::parse(word);
     if code.is_none() {
@@ -136,7 +236,11 @@ fn read_code(word: &str, at: &str, others: &[&'static str], problems: &mut Probl
 
 impl Display for Expect {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let Self::Refused(Refused { code, rule, message, problems }) = self else { return f.write_str("run") };
+        let Refused { code, rule, message, problems } = match self {
+            Self::Ok(Accepted { result: None }) => return f.write_str("ok"),
+            Self::Ok(Accepted { result: Some(_) }) => return f.write_str("ok with a result"),
+            Self::Refused(refused) => refused,
+        };
         write!(f, "{code}")?;
         if let Some(rule) = rule {
             write!(f, " by the rule {rule}")?;
@@ -152,7 +256,7 @@ impl Display for Expect {
 
 impl Display for Came<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let Some(refusal) = self.0.refusal() else { return f.write_str("run") };
+        let Some(refusal) = self.0.refusal() else { return f.write_str("ok") };
         write!(f, "{}", refusal.code())?;
         if let Some(rule) = refusal.rule_id() {
             write!(f, " by the rule {rule}")?;
@@ -194,7 +298,35 @@ mod tests {
     fn the_short_form_is_the_long_one_without_details() {
         let read = |value| Expect::read(&value, &mut Problems::default()).unwrap();
         assert_eq!(read(json!("forbidden")), read(json!({"code": "forbidden"})));
-        assert_eq!(read(json!("run")), Expect::Run);
+        assert_eq!(read(json!("ok")), Expect::Ok(Accepted::default()));
+        assert_eq!(read(json!("run")), read(json!("ok")), "the older word");
+        let places = json!({"code": "invalid_arguments", "at": ["/a", "/b"]});
+        let problems = json!({"code": "invalid_arguments", "problems": [{"at": "/a"}, {"at": "/b"}]});
+        assert_eq!(read(places), read(problems));
+        let one = json!({"code": "invalid_arguments", "at": "/a"});
+        assert_eq!(read(one), read(json!({"code": "invalid_arguments", "problems": [{"at": "/a"}]})));
+    }
+
+    #[test]
+    fn a_result_holds_what_is_wanted_of_it_and_may_hold_more() {
+        let details = |wanted, came| {
+            let mut details = Vec::new();
+            compare(&wanted, &came, "", &mut details);
+            details.sort();
+            details
+        };
+        let came = json!({"id": "re_1", "items": [{"n": 1, "m": 2}, {"n": 2}], "more": true});
+        assert_eq!(details(json!({"items": [{"n": 1.0}, {}]}), came.clone()), [""; 0]);
+        assert_eq!(
+            details(json!({"id": "re_2", "items": [{"n": "1"}], "gone": null}), came.clone()),
+            [
+                "/gone is not there",
+                "/id is another string",
+                "/items has 2 items and not 1",
+                "/items/0/n is number and not string",
+            ]
+        );
+        assert_eq!(details(json!([]), came), ["the result is object and not array"]);
     }
 
     #[test]
@@ -215,7 +347,12 @@ mod tests {
                 "/expect/problems/2: expected {\"at\": PLACE, \"code\": CODE} ()",
             ]
         );
-        for none in [json!(null), json!(7), json!(["run"]), json!({})] {
+        assert_eq!(
+            faults(json!({"result": {}, "rule": "x"})),
+            ["/expect/rule: unknown key (known: result)"],
+            "a result and a refusal are two things"
+        );
+        for none in [json!(null), json!(7), json!(["ok"]), json!({}), json!({"code": "forbidden", "at": 7})] {
             assert_eq!(faults(none).len(), 1);
         }
     }

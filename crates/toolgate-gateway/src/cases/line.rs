@@ -21,7 +21,19 @@ pub(super) struct Case {
     pub(super) tool: String,
     /// The raw text of the arguments.
     pub(super) arguments: Vec<u8>,
+    /// The calls that are made before this one.
+    pub(super) after: Vec<Earlier>,
+    /// Whether it is really made.
+    pub(super) runs: bool,
     pub(super) expect: Expect,
+}
+
+/// A call that is made so that a case finds the data as it leaves them.
+#[derive(Debug)]
+pub(super) struct Earlier {
+    pub(super) user: Option<String>,
+    pub(super) tool: String,
+    pub(super) arguments: Vec<u8>,
 }
 
 /// A line of a file, and where its members stand.
@@ -53,12 +65,17 @@ impl Case {
         let parts = read_parts(&whole, &mut problems);
         let raw = raw.into_iter().find(|(name, _)| name == "arguments").map(|(_, value)| value.to_vec());
         match parts {
-            Some(Parts { name, user, tool, text, expect }) if problems.0.is_empty() => {
+            Some(Parts { name, user, tool, text, after, runs, expect }) if problems.0.is_empty() => {
                 let arguments = text.map(String::into_bytes).or(raw).unwrap_or_default();
-                Ok(Self { place, name, user, tool, arguments, expect })
+                Ok(Self { place, name, user, tool, arguments, after, runs, expect })
             }
             _ => Err(problems.0.into_iter().map(|problem| place.problem(problem)).collect()),
         }
+    }
+
+    /// Whether it needs data of its own, because it changes them.
+    pub(super) fn acts(&self) -> bool {
+        self.runs || !self.after.is_empty()
     }
 }
 
@@ -68,6 +85,8 @@ struct Parts {
     user: Option<String>,
     tool: String,
     text: Option<String>,
+    after: Vec<Earlier>,
+    runs: bool,
     expect: Expect,
 }
 
@@ -85,13 +104,46 @@ fn read_parts(whole: &Value, problems: &mut Problems) -> Option<Parts> {
     if arguments && text.is_some() {
         problems.note("/text", "one_of", "the arguments are given twice: as `arguments` and as `text`");
     }
+    let after = read_earlier(&mut fields, problems);
+    let runs = fields.flag("run", problems);
     let expect = fields.raw("expect");
     if expect.is_none() {
         problems.note("/expect", "required", "`expect` is missing");
     }
     let expect = expect.and_then(|value| Expect::read(value, problems));
+    if !runs && expect.as_ref().is_some_and(Expect::needs_a_run) {
+        let hint = "write \"run\": true beside it".to_owned();
+        problems.hinted("/expect/result", "required", "only a case that runs has a result", Some(hint));
+    }
     fields.end(problems);
-    Some(Parts { name: name?, user, tool: tool?, text, expect: expect? })
+    Some(Parts { name: name?, user, tool: tool?, text, after, runs, expect: expect? })
+}
+
+fn read_earlier(fields: &mut Fields<'_>, problems: &mut Problems) -> Vec<Earlier> {
+    let at = fields.place("after");
+    let list = match fields.raw("after") {
+        None => return Vec::new(),
+        Some(Value::Array(list)) => list,
+        Some(_) => {
+            problems.note(at, "type", "expected a list of calls such as [{\"tool\": \"add_note\", \"arguments\": {}}]");
+            return Vec::new();
+        }
+    };
+    let mut earlier = Vec::new();
+    for (index, call) in list.iter().enumerate() {
+        let at = format!("{at}/{index}");
+        let Value::Object(call) = call else {
+            problems.note(at, "type", "expected a call such as {\"tool\": \"add_note\", \"arguments\": {}}");
+            continue;
+        };
+        let mut fields = Fields::of(call, at);
+        let user = fields.text("as", problems).map(str::to_owned);
+        let tool = fields.needed("tool", problems).map(str::to_owned);
+        let arguments = fields.raw("arguments").map(|arguments| arguments.to_string().into_bytes()).unwrap_or_default();
+        fields.end(problems);
+        earlier.extend(tool.map(|tool| Earlier { user, tool, arguments }));
+    }
+    earlier
 }
 
 impl Place {

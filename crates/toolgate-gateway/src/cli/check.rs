@@ -95,6 +95,11 @@ fn loaded(dir: &Path, purpose: Purpose) -> Result<Result<Loaded, Vec<Finding>>, 
     }
 }
 
+/// The folder was sound a moment ago.
+fn changed(dir: &Path) -> Failure {
+    Failure::new(FailureCode::FolderFaults, format!("{} was changed while its cases were judged", dir.display()))
+}
+
 /// Everything that is wrong with the folder and, if nothing is, the cases that do not hold.
 async fn examined(dir: &Path, loaded: Result<Loaded, Vec<Finding>>) -> Result<Report, Failure> {
     let (cases, mut findings) = Cases::read(dir);
@@ -109,7 +114,8 @@ async fn examined(dir: &Path, loaded: Result<Loaded, Vec<Finding>>) -> Result<Re
     if findings.is_empty() && cases.count() > 0 {
         match self::loaded(dir, Purpose::Rehearse)? {
             Ok(rehearsal) => {
-                findings = cases.judge(&rehearsal).await?;
+                let anew = || self::loaded(dir, Purpose::Rehearse)?.map_err(|_| changed(dir));
+                findings = cases.judge(&rehearsal, anew).await?;
                 rehearsal.finish().await?;
                 judged = Judged { judged: cases.count(), failed: findings.len() };
             }

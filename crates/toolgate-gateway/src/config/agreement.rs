@@ -91,6 +91,44 @@ tool = "keep_file"
 meta = { tenant = "{session.tenant}" }
 "#;
 
+/// A contract with its answers in itself, which says what the others cannot.
+const ANSWERED: &str = r#"
+description = "The weather of a city."
+effect = "read"
+input = { properties = { city = { type = "string" } }, required = ["city"] }
+
+[backend]
+kind = "fixed"
+delay = "20ms"
+
+[[backend.results]]
+when = { city = "Oslo" }
+result = { city = "{city}", degrees = 3.5, days = [1, 2] }
+
+[[backend.results]]
+when = { city = "Atlantis" }
+error = { signal = "sunk", effect = "none" }
+
+[[backend.results]]
+error = "unknown_city"
+"#;
+
+/// The same answer for every call.
+const CONSTANT: &str = r#"
+description = "The rules of the house."
+effect = "read"
+input = { properties = {} }
+backend = { kind = "fixed", result = { text = "Knock." } }
+"#;
+
+/// A failure for every call.
+const FAILING: &str = r#"
+description = "Nothing works today."
+effect = "read"
+input = { properties = {} }
+backend = { kind = "fixed", error = { signal = "503", effect = "none" } }
+"#;
+
 /// Settings of a gate for many people.
 const SERVED: &str = r#"
 store = "sqlite:state/toolgate.db"
@@ -140,7 +178,8 @@ impl Kind {
             let program =
                 Program { command: vec!["files".into()], directory: None, environment: Environment::Inherited };
             let files = ("files".to_owned(), (Upstream::new(program, Arc::new(|_| {})), Held::Unpinned));
-            let means = Means { databases, upstreams: Upstreams::new([files].into()) };
+            let upstreams = Upstreams::new([files].into());
+            let means = Means { databases, upstreams, contracts: "".into() };
             let backend = backend::make("create_refund", keys.as_object().unwrap(), &means);
             let contract = Contract::parse("create_refund", keys);
             backend.err().into_iter().chain(contract.err()).flatten().collect()
@@ -175,10 +214,16 @@ impl Kind {
 
     /// What a part of the schema comes to for a value: of tables of several kinds, the one whose kind it says.
     fn resolved<'s>(&'s self, node: &'s Value, value: &Value) -> &'s Value {
-        if let Some(choices) = node["oneOf"].as_array() {
+        let are_tables = |choices: &&Vec<Value>| choices.iter().all(|choice| choice["$ref"].is_string());
+        if let Some(choices) = node["oneOf"].as_array().filter(are_tables) {
             let mut choices = choices.iter().map(|choice| self.resolved(choice, value));
             let of_its_kind = choices.find(|choice| choice["properties"]["kind"]["const"] == value["kind"]);
             return of_its_kind.unwrap_or_else(|| panic!("the schema knows no such kind: {value}"));
+        }
+        if let Some(choices) = node["anyOf"].as_array() {
+            let of_its_type = choices.iter().map(|choice| self.resolved(choice, value));
+            let mut of_its_type = of_its_type.filter(|choice| (choice["type"] == "object") == value.is_object());
+            return of_its_type.next().unwrap_or_else(|| panic!("the schema has no such choice: {value}"));
         }
         match node["$ref"].as_str() {
             Some(reference) => self.schema.pointer(reference.strip_prefix('#').unwrap()).unwrap(),
@@ -197,7 +242,10 @@ fn contracts() -> Vec<Value> {
     let folders = std::fs::read_dir(examples).unwrap().map(|example| example.unwrap().path().join("tools"));
     let files = folders.flat_map(|tools| std::fs::read_dir(tools).unwrap().map(|file| file.unwrap().path()));
     let texts = files.map(|file| std::fs::read_to_string(file).unwrap());
-    texts.chain([CONTRACT, IMPORTED].map(str::to_owned)).map(|text| keys_of(&text)).collect()
+    texts
+        .chain([CONTRACT, IMPORTED, ANSWERED, CONSTANT, FAILING].map(str::to_owned))
+        .map(|text| keys_of(&text))
+        .collect()
 }
 
 fn settings() -> Vec<Value> {
@@ -205,10 +253,16 @@ fn settings() -> Vec<Value> {
     vec![keys_of(&std::fs::read_to_string(shop).unwrap()), keys_of(LISTED), keys_of(SERVED)]
 }
 
-/// The places of a file, without those inside of the schemas of a tool.
+/// Whether the value at a place may have any members: a schema, or arguments and results of a tool.
+fn is_free(place: &str) -> bool {
+    let of_an_answer = place.starts_with("/backend") && (place.ends_with("/when") || place.ends_with("/result"));
+    ["/input", "/output"].contains(&place) || of_an_answer
+}
+
+/// The places of a file, without those inside of what is free.
 fn places(value: &Value, at: &str) -> Vec<String> {
     let below: Vec<(String, &Value)> = match value {
-        _ if ["/input", "/output"].contains(&at) => Vec::new(),
+        _ if is_free(at) => Vec::new(),
         Value::Object(table) => table.iter().map(|(name, value)| (format!("{at}/{name}"), value)).collect(),
         Value::Array(items) => items.iter().enumerate().map(|(n, item)| (format!("{at}/{n}"), item)).collect(),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Vec::new(),
@@ -237,7 +291,7 @@ fn changed(file: &Value, place: &str, change: impl FnOnce(&mut Value)) -> Value 
 #[test]
 fn both_refuse_an_unknown_key_in_every_table_and_know_the_same_ones() {
     everywhere(|kind, file, place| {
-        if !file.pointer(place).unwrap().is_object() || ["/input", "/output"].contains(&place) {
+        if !file.pointer(place).unwrap().is_object() || is_free(place) {
             return;
         }
         let with = changed(file, place, |table| table[UNKNOWN] = json!(1));
@@ -256,7 +310,8 @@ fn both_refuse_an_unknown_key_in_every_table_and_know_the_same_ones() {
 #[test]
 fn both_refuse_a_value_of_another_type_at_every_place() {
     everywhere(|kind, file, place| {
-        if place.is_empty() {
+        // A result may be anything.
+        if place.is_empty() || (is_free(place) && place.ends_with("/result")) {
             return;
         }
         let wrong = changed(file, place, |value| {

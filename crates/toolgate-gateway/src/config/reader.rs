@@ -17,6 +17,9 @@ use super::{Finding, LOCK, LoadError, SETTINGS, SetAside};
 use crate::backend::mcp::pins::{self, Lock};
 use crate::backend::{self, Databases, Means};
 
+/// The folder of the contracts.
+pub(super) const CONTRACTS: &str = "tools";
+
 /// A file of the folder, with its text and its places.
 pub(super) struct Source {
     pub(super) file: PathBuf,
@@ -88,7 +91,7 @@ impl<'a> Reader<'a> {
 
     /// The contracts, in the order of their names. A folder without tools is a gate without tools.
     pub(super) fn contracts(&mut self) -> Vec<Source> {
-        let Files { named, others } = self.files("tools", "toml").unwrap_or_default();
+        let Files { named, others } = self.files(CONTRACTS, "toml").unwrap_or_default();
         let known: Vec<String> = named.iter().map(|file| stem(file)).collect();
         for finding in others {
             // What is not read is no tool, or, beside the file of one, nothing of it.
@@ -237,8 +240,8 @@ impl<'a> Reader<'a> {
                 }
             };
             let kind = file.extension().map(|found| found.to_string_lossy().into_owned());
-            // A contract's schemas stand beside it.
-            let beside = ["md", "json"].iter().any(|known| kind.as_deref() == Some(known));
+            // A contract's schemas and recordings stand beside it.
+            let beside = ["md", "json", "jsonl"].iter().any(|known| kind.as_deref() == Some(known));
             let hidden = file.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'));
             if kind.as_deref() == Some(ending) && self.dir.join(&file).is_file() {
                 files.named.push(file);
@@ -294,7 +297,7 @@ impl<'a> Reader<'a> {
         for ToolFault { tool, problem } in tools {
             let finding = match contract(&tool) {
                 Some(source) => located_problem(source, problem),
-                None => Finding::of_file("tools", problem.code, problem.message).hint(problem.hint),
+                None => Finding::of_file(CONTRACTS, problem.code, problem.message).hint(problem.hint),
             };
             self.of_tools.entry(tool).or_default().push(finding);
         }
@@ -355,6 +358,6 @@ fn stem(file: &Path) -> String {
 }
 
 /// Whether a relative path stays below where it starts.
-fn is_inside(path: &str) -> bool {
+pub(crate) fn is_inside(path: &str) -> bool {
     Path::new(path).components().all(|part| matches!(part, std::path::Component::Normal(_)))
 }

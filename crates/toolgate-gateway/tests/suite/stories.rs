@@ -7,6 +7,7 @@ mod drained;
 mod dropped;
 mod faults;
 mod first_hour;
+mod fixed;
 mod http;
 mod imported;
 mod interrupted;

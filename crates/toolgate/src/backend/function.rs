@@ -14,8 +14,8 @@ use crate::refusal::Effect;
 #[derive(Debug, thiserror::Error)]
 #[error("{}", failure.detail)]
 pub struct ToolError {
-    failure: Failure,
-    effect: Effect,
+    pub(super) failure: Failure,
+    pub(super) effect: Effect,
 }
 
 /// What a function gives back, once its types are erased.
@@ -88,12 +88,20 @@ impl Backend for Function {
     }
 }
 
-/// The schema and the type come from one place, so a mismatch is a fault of the type's own `Deserialize`.
+/// The schema and the decoder come from one type, so this fails only where the type's own `Deserialize` refuses what no
+/// schema of it says. It is a fault of the tool, and the model cannot mend it, unless the contract has words for it:
+/// `errors.decode`.
 fn decode<A: DeserializeOwned>(arguments: &Map<String, Value>) -> Result<A, ToolError> {
-    A::deserialize(arguments)
-        .map_err(|error| ToolError::refused("decode", format!("the arguments do not fit the Rust type: {error}")))
+    A::deserialize(arguments).map_err(|error| {
+        let detail = format!("the schema admits arguments that the Rust type does not take: {error}");
+        ToolError { failure: Failure::new(FailureKind::Broken, "decode", detail), effect: Effect::None }
+    })
 }
 
+/// What the function did is done, whether or not its result can be told.
 fn encode<R: Serialize>(result: &R) -> Result<Vec<u8>, ToolError> {
-    serde_json::to_vec(result).map_err(|error| ToolError::failed(format!("the result has no JSON form: {error}")))
+    serde_json::to_vec(result).map_err(|error| {
+        let detail = format!("the result has no JSON form: {error}");
+        ToolError { failure: Failure::new(FailureKind::Broken, "encode", detail), effect: Effect::Done }
+    })
 }

@@ -57,7 +57,7 @@ impl Registry {
                     problems.0.extend(contract.idle.iter().cloned());
                     problems.0.extend(backend.check(&contract));
                     if let Some(signals) = backend.signals() {
-                        check_signals(&contract, says_on, signals, &mut problems);
+                        check_signals(&contract, says_on, &signals, &mut problems);
                     }
                     let known = Arc::new(Registered { contract, backend });
                     if registered.insert(name.clone(), known).is_some() {

@@ -4,11 +4,12 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use schemars::{JsonSchema, SchemaGenerator};
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
+use super::{Access, typed};
 use crate::backend::{Backend, Context, Function, Nothing, ToolError};
 use crate::schema::Problem;
 
@@ -33,7 +34,59 @@ impl Tool {
         Self { problems, ..Self::new(name, keys, Arc::new(Nothing)) }
     }
 
-    /// A tool that only looks: the schemas and the description come from the types of the function.
+    /// A tool that only looks. Its contract comes from the function's types: `A` gives the schema of the arguments and
+    /// decodes them, its doc comment is the description, those of its fields describe the arguments; `R` gives the schema
+    /// of the results.
+    ///
+    /// ```
+    /// use schemars::JsonSchema;
+    /// use serde::{Deserialize, Serialize};
+    /// use toolgate::Tool;
+    /// use toolgate::backend::{Context, ToolError};
+    ///
+    /// /// Look up the stock of an article. Use it before you promise a delivery.
+    /// #[derive(Deserialize, JsonSchema)]
+    /// struct GetStock {
+    ///     /// The number of the article, such as `A-1001`.
+    ///     #[schemars(regex(pattern = "^A-[0-9]{4}$"))]
+    ///     article: String,
+    ///     /// Only what is in this warehouse.
+    ///     warehouse: Option<Warehouse>,
+    /// }
+    ///
+    /// #[derive(Clone, Copy, Deserialize, Serialize, JsonSchema)]
+    /// #[serde(rename_all = "snake_case")]
+    /// enum Warehouse {
+    ///     North,
+    ///     South,
+    /// }
+    ///
+    /// #[derive(Serialize, JsonSchema)]
+    /// struct Stock {
+    ///     pieces: u32,
+    /// }
+    ///
+    /// let get_stock = Tool::read("get_stock", |args: GetStock, context: &Context| {
+    ///     let tenant = context.session().tenant().to_owned();
+    ///     async move {
+    ///         match (tenant.as_str(), args.article.as_str()) {
+    ///             ("acme", "A-1001") => Ok(Stock { pieces: 7 }),
+    ///             // The text is for the operator. What the model reads stands under `errors`.
+    ///             _ => Err(ToolError::refused("unknown_article", "no such article in this tenant's list")),
+    ///         }
+    ///     }
+    /// })
+    /// .key("errors", serde_json::json!({
+    ///     "unknown_article": { "code": "not_found", "message": "There is no such article." },
+    /// }));
+    /// ```
+    ///
+    /// The schema admits only what `A` decodes. It is stricter than serde where serde would drop something: a member that
+    /// is not known is refused at every depth, unless the type takes it (`#[serde(flatten)]` of a map), and neither an
+    /// alias nor a list in the place of a struct is taken. Integers are bounded as their types are. What a schema cannot
+    /// say is a fault of the tool when the gate is built (a map whose keys are integers, integers of 128 bits), or a failure with the signal
+    /// `decode`, where a hand-written `Deserialize` refuses more than its schema says: nothing is done then, and the
+    /// operator must mend it, or the contract's `errors` have words for it.
     pub fn read<A, R, F, Fut>(name: impl Into<String>, function: F) -> Self
     where
         A: DeserializeOwned + JsonSchema,
@@ -41,10 +94,47 @@ impl Tool {
         F: Fn(A, &Context) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<R, ToolError>> + Send + 'static,
     {
-        Self::typed::<A, R>(name, "read", Function::new(function))
+        Self::typed::<A, R>(name, Access::Read, Arc::new(Function::new(function)))
     }
 
     /// A tool that acts: at most once for equal arguments of one user, unless its [`key`](Self::key) `once` says otherwise.
+    /// Its contract comes from the types, as that of [`Tool::read`].
+    ///
+    /// A failure says what became of the world: [`ToolError::refused`] and [`ToolError::unavailable`] that nothing did,
+    /// [`ToolError::failed`] that nobody knows, and then the call is never run again before it was found out.
+    ///
+    /// ```
+    /// use schemars::JsonSchema;
+    /// use serde::{Deserialize, Serialize};
+    /// use toolgate::Tool;
+    /// use toolgate::backend::{Context, ToolError};
+    ///
+    /// /// Send a letter to a customer. It cannot be called back.
+    /// #[derive(Deserialize, JsonSchema)]
+    /// struct SendLetter {
+    ///     customer_id: String,
+    ///     #[schemars(length(min = 1, max = 2000))]
+    ///     text: String,
+    /// }
+    ///
+    /// #[derive(Serialize, JsonSchema)]
+    /// struct Sent {
+    ///     letter_id: String,
+    /// }
+    ///
+    /// /// Posts it once for each key, however often it is asked.
+    /// async fn post(letter: SendLetter, key: String) -> Result<Sent, std::io::Error> {
+    ///     Ok(Sent { letter_id: format!("{}-{}-{}", letter.customer_id, letter.text.len(), key) })
+    /// }
+    ///
+    /// let send_letter = Tool::write("send_letter", |letter: SendLetter, context: &Context| {
+    ///     // The same for all attempts of this action: what is sent twice with it is one letter.
+    ///     let key = context.idempotency_key().unwrap_or_default().to_owned();
+    ///     async move { post(letter, key).await.map_err(|error| ToolError::failed(error.to_string())) }
+    /// })
+    /// .deadline(std::time::Duration::from_secs(5))
+    /// .key("preview", "Letter to {customer_id}: {text}".into());
+    /// ```
     pub fn write<A, R, F, Fut>(name: impl Into<String>, function: F) -> Self
     where
         A: DeserializeOwned + JsonSchema,
@@ -52,19 +142,28 @@ impl Tool {
         F: Fn(A, &Context) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<R, ToolError>> + Send + 'static,
     {
-        Self::typed::<A, R>(name, "write", Function::new(function))
+        Self::typed::<A, R>(name, Access::Write, Arc::new(Function::new(function)))
     }
 
-    fn typed<A: JsonSchema, R: JsonSchema>(name: impl Into<String>, effect: &str, function: Function) -> Self {
-        let input = schema_of::<A>();
+    /// A tool whose contract comes from two types, and which something else than a function of them runs.
+    pub(crate) fn typed<A: JsonSchema, R: JsonSchema>(
+        name: impl Into<String>,
+        access: Access,
+        backend: Arc<dyn Backend>,
+    ) -> Self {
+        let effect = match access {
+            Access::Read => "read",
+            Access::Write => "write",
+        };
+        let (input, problems) = typed::arguments::<A>();
         let description = input.get("description").cloned().unwrap_or_else(|| Value::from(""));
         let keys = Map::from_iter([
             ("description".to_owned(), description),
             ("effect".to_owned(), json!(effect)),
             ("input".to_owned(), input),
-            ("output".to_owned(), schema_of::<R>()),
+            ("output".to_owned(), typed::result::<R>()),
         ]);
-        Self::new(name, keys, Arc::new(function))
+        Self { problems, ..Self::new(name, keys, backend) }
     }
 
     /// What the tool does and when to use it; the doc comment of the arguments' type if not set.
@@ -96,35 +195,5 @@ impl Tool {
 impl fmt::Debug for Tool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Tool").field("name", &self.name).finish_non_exhaustive()
-    }
-}
-
-/// The JSON Schema of a type, in the vocabulary of contracts.
-fn schema_of<T: JsonSchema>() -> Value {
-    let mut schema = Value::from(SchemaGenerator::default().into_root_schema_for::<T>());
-    if let Value::Object(root) = &mut schema {
-        root.remove("$schema");
-        root.remove("title");
-    }
-    drop_number_formats(&mut schema);
-    schema
-}
-
-/// schemars names the Rust type of a number as its `format` (`int64`, `double`), which JSON Schema does not know; the
-/// bounds that matter stand beside it.
-fn drop_number_formats(schema: &mut Value) {
-    match schema {
-        Value::Object(node) => {
-            let numeric = node.get("type").is_some_and(|kind| {
-                let is_number = |word: &Value| matches!(word.as_str(), Some("integer" | "number"));
-                is_number(kind) || kind.as_array().is_some_and(|words| words.iter().any(is_number))
-            });
-            if numeric && node.get("format").is_some_and(Value::is_string) {
-                node.remove("format");
-            }
-            node.values_mut().for_each(drop_number_formats);
-        }
-        Value::Array(items) => items.iter_mut().for_each(drop_number_formats),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }

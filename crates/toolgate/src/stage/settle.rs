@@ -131,8 +131,9 @@ fn refusal(contract: &Contract, failure: &Failure, effect: Effect) -> Refusal {
         FailureKind::Cancelled => Code::Cancelled,
         FailureKind::TooLarge => Code::ResultTooLarge,
         FailureKind::Off => Code::Unavailable,
+        FailureKind::Broken => Code::ToolFailed,
     };
-    if failure.kind == FailureKind::Off {
+    if matches!(failure.kind, FailureKind::Off | FailureKind::Broken) {
         return Refusal::new(code, effect).fixed_by(Fix::Operator).retry(Retry::Never);
     }
     let words = failure.said.as_deref().filter(|_| contract.lets_tool_speak()).and_then(result::words);

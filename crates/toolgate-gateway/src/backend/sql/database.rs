@@ -42,6 +42,8 @@ pub(super) struct Database {
     told: AtomicBool,
     readers: Mutex<Vec<Connection>>,
     writers: Mutex<Vec<Connection>>,
+    /// What the seed made, where it stands for the file.
+    rehearsal: Mutex<Option<seed::Rehearsal>>,
 }
 
 /// What a connection is for.
@@ -65,8 +67,7 @@ impl Databases {
         Self::of(folder, places, false)
     }
 
-    /// The same, but where there is a seed, what it makes stands for the file: the same data every time, in memory, that
-    /// nobody writes to.
+    /// The same, but where there is a seed, what it makes stands for the file: the same data every time, in memory.
     pub(crate) fn rehearsed(folder: &Path, places: impl IntoIterator<Item = (String, Place)>) -> Self {
         Self::of(folder, places, true)
     }
@@ -113,7 +114,8 @@ impl Databases {
 impl Database {
     pub(super) fn new(path: PathBuf, seed: Option<PathBuf>, rehearsed: bool) -> Self {
         let [seen, named, told] = [(); 3].map(|()| AtomicBool::new(false));
-        Self { path, seed, rehearsed, seen, named, told, readers: Mutex::default(), writers: Mutex::default() }
+        let (readers, writers, rehearsal) = (Mutex::default(), Mutex::default(), Mutex::default());
+        Self { path, seed, rehearsed, seen, named, told, readers, writers, rehearsal }
     }
 
     /// Whether it was told already that it cannot be opened.
@@ -182,13 +184,27 @@ impl Database {
 
     fn open(&self, mode: Mode, watch: &Watch) -> Result<Connection, Trouble> {
         match &self.seed {
-            Some(seed) if self.rehearsed => {
-                let connection = seed::rehearse(seed).map_err(|why| self.unmade(seed, &why))?;
-                connection.execute_batch("pragma query_only = on").map_err(|error| Trouble::of(&error))?;
-                Ok(connection)
+            Some(seed) if self.rehearsed => self.open_rehearsal(mode, seed),
+            None if self.rehearsed && mode == Mode::Write => {
+                let path = self.path.display();
+                Err(Trouble::Unopenable(format!("the database {path} has no seed, so a write cannot be rehearsed")))
             }
             Some(_) | None => self.open_file(mode, watch),
         }
+    }
+
+    /// A connection to what the seed makes, which all connections share, and which goes with the first of them.
+    fn open_rehearsal(&self, mode: Mode, seed: &Path) -> Result<Connection, Trouble> {
+        let mut rehearsal = self.rehearsal.lock().unwrap_or_else(PoisonError::into_inner);
+        let made = match rehearsal.take() {
+            Some(made) => made,
+            None => seed::Rehearsal::of(seed).map_err(|why| self.unmade(seed, &why))?,
+        };
+        let opened = rehearsal.insert(made).connect().map_err(|error| Trouble::of(&error))?;
+        if mode == Mode::Read {
+            opened.execute_batch("pragma query_only = on").map_err(|error| Trouble::of(&error))?;
+        }
+        Ok(opened)
     }
 
     fn open_file(&self, mode: Mode, watch: &Watch) -> Result<Connection, Trouble> {

@@ -36,6 +36,44 @@ pub(super) fn create(path: &Path, seed: &Path) -> Result<(), String> {
     Ok(())
 }
 
+/// A database in memory that several connections share. It is there for as long as this is.
+#[derive(Debug)]
+pub(super) struct Rehearsal {
+    name: String,
+    /// It ends with its last connection, and the others come and go.
+    _first: Connection,
+}
+
+impl Rehearsal {
+    /// The database that the seed would make.
+    pub(super) fn of(seed: &Path) -> Result<Self, String> {
+        let name = format!("file:rehearsal-{}?mode=memory&cache=shared", unique());
+        let first = connect(&name).map_err(|error| words(&error))?;
+        first.execute_batch(&read(seed)?).map_err(|error| format!("the seed is wrong: {}", in_our_words(&error)))?;
+        Ok(Self { name, _first: first })
+    }
+
+    /// Another connection to it.
+    pub(super) fn connect(&self) -> rusqlite::Result<Connection> {
+        connect(&self.name)
+    }
+}
+
+fn connect(name: &str) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+        | OpenFlags::SQLITE_OPEN_CREATE
+        | OpenFlags::SQLITE_OPEN_URI
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(name, flags)?;
+    connection.execute_batch("pragma foreign_keys = on")?;
+    Ok(connection)
+}
+
+/// A part of a name that nobody else uses.
+fn unique() -> String {
+    format!("{:016x}", RandomState::new().build_hasher().finish())
+}
+
 /// The database that the seed would make, in memory.
 pub(super) fn rehearse(seed: &Path) -> Result<Connection, String> {
     let connection = Connection::open_in_memory().map_err(|error| words(&error))?;
@@ -54,7 +92,7 @@ impl Draft {
     /// A new file of a name that nobody else uses.
     fn beside(path: &Path) -> Result<Self, String> {
         let mut name = path.as_os_str().to_owned();
-        name.push(format!(".{:016x}.new", RandomState::new().build_hasher().finish()));
+        name.push(format!(".{}.new", unique()));
         let path = PathBuf::from(name);
         match OpenOptions::new().write(true).create_new(true).open(&path) {
             Ok(_) => Ok(Self(path)),

@@ -75,7 +75,7 @@ fn a_case_that_does_not_hold_is_told_with_its_place_and_no_values() {
     let folder = Folder::shop();
     let pending = json!({ "code": "invalid_arguments", "problems": [{ "at": "/reason", "code": "required" }] });
     let lines = [
-        case("first", refund("ord_4821", 2001), json!("run")),
+        case("first", refund("ord_4821", 2001), json!("ok")),
         case("second", refund("ord_1001", 5001), json!("forbidden")),
         case("third", json!({ "order_id": "secret", "amount_cents": 1, "currency": "USD" }), pending.clone()),
         case("fourth", json!({ "order_id": "secret", "amount_cents": 1, "reason": "damaged" }), pending),
@@ -95,7 +95,7 @@ fn a_case_that_does_not_hold_is_told_with_its_place_and_no_values() {
         told,
         [
             format!(
-                "{}case_failed: \"first\": expected run, came rule_failed by the rule refund.exceeds_balance",
+                "{}case_failed: \"first\": expected ok, came rule_failed by the rule refund.exceeds_balance",
                 place(1)
             ),
             format!("{}case_failed: \"second\": expected forbidden, came approval_required", place(2)),
@@ -110,11 +110,17 @@ fn a_case_that_does_not_hold_is_told_with_its_place_and_no_values() {
         ],
         "the third holds: others may be told beside what it names"
     );
+    let hints: Vec<&str> = run.stdout.lines().filter(|line| line.starts_with("  hint: ")).collect();
+    assert_eq!(
+        hints,
+        ["  hint: not told: required at /reason", "  hint: the message does not hold the expected part"],
+        "each thing that is otherwise, where the code is right"
+    );
     let dir = folder.path().display();
-    let ending = format!("error[case_failed]: 4 of 20 cases in {dir} failed\nhint: toolgate explain case_failed\n");
+    let ending = format!("error[case_failed]: 4 of 35 cases in {dir} failed\nhint: toolgate explain case_failed\n");
     assert_eq!(run.stderr, ending);
     let report = Run::of(&mut toolgate(&["check", folder.path().to_str().unwrap(), "--json"]), "").json();
-    assert_eq!(report["cases"], json!({ "judged": 20, "failed": 4 }));
+    assert_eq!(report["cases"], json!({ "judged": 35, "failed": 4 }));
     assert_eq!(report["findings"][0]["file"], "cases/wrong.jsonl");
 }
 
@@ -128,7 +134,7 @@ fn nobody_and_nothing_that_is_not_there_passes_for_a_refusal() {
         named("get_order", "alcie@acme", "forbidden"),
         named("get_ordre", "alice@acme", "forbidden"),
         named("get_ordre", "alice@acme", "unknown_tool"),
-        named("create_refund", "zoe@acme", "run"),
+        named("create_refund", "zoe@acme", "ok"),
     ];
     folder.write("cases/absent.jsonl", &lines.join("\n"));
     folder.edit(
@@ -143,13 +149,13 @@ fn nobody_and_nothing_that_is_not_there_passes_for_a_refusal() {
         "hint: did you mean alice@acme?",
         "\"c\": expected forbidden, came unknown_tool",
         "hint: did you mean get_order?",
-        "\"c\": expected run, came unknown_tool",
+        "\"c\": expected ok, came unknown_tool",
         "hint: there is such a tool, but no policy could permit it to zoe@acme",
     ] {
         assert!(run.stdout.contains(told), "`{told}` in\n{}", run.stdout);
     }
     assert!(
-        run.stderr.starts_with("error[case_failed]: 3 of 19 cases"),
+        run.stderr.starts_with("error[case_failed]: 3 of 34 cases"),
         "a tool that is not there is unknown: {run:?}"
     );
 }
@@ -179,4 +185,76 @@ fn lines_that_are_no_cases_are_told_beside_the_other_faults_and_nothing_is_judge
     );
     assert!(run.stdout.contains("hint: did you mean expect?"), "{}", run.stdout);
     assert!(run.stderr.starts_with("error[folder_faults]: 4 faults in "), "{run:?}");
+}
+
+#[test]
+fn a_case_that_runs_has_data_of_its_own_and_leaves_those_of_the_shop_alone() {
+    let folder = Folder::shop();
+    let made = json!([{ "as": "alice@acme", "tool": "create_refund", "arguments": refund("ord_4821", 1500) }]);
+    let status = |name: &str, with: Value, expect: Value| {
+        let mut case = json!({ "case": name, "tool": "get_refund_status", "arguments": { "refund_id": "re_1" } });
+        case.as_object_mut().unwrap().extend(with.as_object().unwrap().clone());
+        case["expect"] = expect;
+        case
+    };
+    let mut again = case("a refund that was made is replayed", refund("ord_4821", 1500), json!("ok"));
+    again["after"] = made.clone();
+    again["run"] = json!(true);
+    let lines = [
+        status("made before", json!({ "after": made, "run": true }), json!({ "result": { "amount_cents": 1500 } })),
+        status("not made for the next one", json!({}), json!("forbidden")),
+        again,
+        status(
+            "another",
+            json!({ "after": made, "run": true }),
+            json!({ "result": { "amount_cents": "1500", "x": 1 } }),
+        ),
+        status("refused", json!({ "after": [{ "tool": "create_refund", "arguments": {} }] }), json!("ok")),
+        status("no run", json!({ "after": made }), json!("ok")),
+    ];
+    folder.write("cases/run.jsonl", &lines.map(|line| format!("{line}\n")).concat());
+    let before = files(folder.path());
+    let run = check(&folder);
+    assert!(files(folder.path()) == before, "a check writes nothing");
+    let told: Vec<&str> =
+        run.stdout.lines().filter(|line| line.starts_with("cases/") || line.starts_with("  hint")).collect();
+    assert_eq!(told.len(), 3, "{}", run.stdout);
+    assert!(told[0].contains("case_failed: \"another\": expected ok with a result, came ok"), "{}", told[0]);
+    assert_eq!(told[1], "  hint: /amount_cents is number and not string; /x is not there");
+    assert!(told[2].contains("\"refused\": call 1 before it was refused: invalid_arguments"), "{}", told[2]);
+}
+
+#[test]
+fn a_write_to_a_database_without_a_seed_is_not_made_for_a_case() {
+    let folder = Folder::shop();
+    let paid = door::call(folder.path(), "alice@acme", "create_refund", &refund("ord_4821", 100));
+    assert_eq!(paid.exit, Some(0), "{paid:?}");
+    folder.edit("toolgate.toml", "seed = \"shop.sql\" # makes the data where there is no file yet\n", "");
+    std::fs::remove_dir_all(folder.join("cases")).unwrap();
+    std::fs::create_dir(folder.join("cases")).unwrap();
+    let mut case = case("not rehearsed", refund("ord_4821", 200), json!("unavailable"));
+    case["run"] = json!(true);
+    folder.write("cases/run.jsonl", &case.to_string());
+    let run = check(&folder);
+    assert_eq!(run.exit, Some(0), "{run:?}");
+    assert_eq!(folder.number("select count(*) from refunds"), 1);
+}
+
+#[test]
+fn a_result_is_for_a_case_that_runs() {
+    let folder = Folder::shop();
+    folder.write(
+        "cases/asked.jsonl",
+        "{\"case\": \"c\", \"tool\": \"get_order\", \"after\": [{\"tol\": \"x\"}, 3], \"expect\": {\"result\": {}}}\n",
+    );
+    let run = check(&folder);
+    for told in [
+        "after.0.tol: unknown key",
+        "hint: did you mean tool?",
+        "after.1: expected a call such as",
+        "expect.result: only a case that runs has a result",
+        "hint: write \"run\": true beside it",
+    ] {
+        assert!(run.stdout.contains(told), "`{told}` in\n{}", run.stdout);
+    }
 }

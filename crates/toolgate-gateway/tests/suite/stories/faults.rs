@@ -227,7 +227,7 @@ fn a_sound_folder_has_no_faults() {
     let run = Run::of(&mut toolgate(&["check", folder.path().to_str().unwrap(), "--json"]), "");
     assert_eq!(run.exit, Some(0), "{run:?}");
     let found =
-        json!({ "ok": true, "findings": [], "tools": 5, "policies": 4, "cases": { "judged": 15, "failed": 0 } });
+        json!({ "ok": true, "findings": [], "tools": 5, "policies": 4, "cases": { "judged": 30, "failed": 0 } });
     assert_eq!(run.json(), found);
     assert!(!folder.join("state/toolgate.db").exists(), "a look opens no store");
 }
