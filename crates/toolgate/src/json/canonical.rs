@@ -4,7 +4,8 @@ use std::fmt::Write;
 
 use serde_json::{Map, Number, Value};
 
-use super::string::plain_length;
+use super::bytes::plain_length;
+use super::double;
 
 /// The one spelling of a value: no space, members by UTF-16 code units, doubles as ECMAScript prints them.
 ///
@@ -14,6 +15,13 @@ use super::string::plain_length;
 pub fn canonical(value: &Value) -> String {
     let mut writer = Writer { out: String::with_capacity(256), sorted: Vec::new() };
     writer.value(value);
+    writer.out
+}
+
+/// The canonical form of a text.
+pub(crate) fn canonical_text(text: &str) -> String {
+    let mut writer = Writer { out: String::with_capacity(text.len() + 2), sorted: Vec::new() };
+    writer.string(text);
     writer.out
 }
 
@@ -131,7 +139,7 @@ impl<'a> Writer<'a> {
 
     fn number(&mut self, number: &Number) {
         match number.as_f64() {
-            Some(double) if number.is_f64() => self.out.push_str(ryu_js::Buffer::new().format(double)),
+            Some(double) if number.is_f64() => double::print(&mut self.out, double),
             _ => {
                 // Writing to a String cannot fail.
                 let _ = write!(self.out, "{number}");
