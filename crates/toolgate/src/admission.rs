@@ -25,12 +25,12 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use crate::call::Call;
 use crate::contract::Contract;
 use crate::fields::nearest;
-use crate::json::{self, Digest, Flaw, Limits, canonical};
+use crate::json::{self, Digest, Flaw, Limits, canonical, canonical_text};
 use crate::refusal::{Code, Refusal};
 use crate::schema::{Problem, Problems};
 
@@ -46,7 +46,8 @@ pub struct Admission {
 #[derive(Clone, Debug)]
 pub struct EffectiveArguments {
     members: Map<String, Value>,
-    masked: Value,
+    /// `None` where the contract marks nothing: then there is nothing to mask.
+    masked: Option<Value>,
     canonical: String,
     digest: Digest,
 }
@@ -102,12 +103,13 @@ impl EffectiveArguments {
     }
 
     /// The arguments for logs and records, without what the contract marks as secret or personal.
-    pub fn masked(&self) -> &Value {
-        &self.masked
+    pub fn masked(&self) -> Value {
+        self.masked.clone().unwrap_or_else(|| Value::Object(self.members.clone()))
     }
 
-    pub(crate) fn into_parts(self) -> (Map<String, Value>, Value) {
-        (self.members, self.masked)
+    pub(crate) fn into_parts(mut self) -> (Map<String, Value>, Value) {
+        let masked = self.masked.take().unwrap_or_else(|| Value::Object(self.members.clone()));
+        (self.members, masked)
     }
 }
 
@@ -123,9 +125,9 @@ pub(crate) fn check(contract: &Contract, call: &Call, limits: &Limits) -> Result
     if !problems.list.is_empty() {
         return Err(not_fitting(contract, problems));
     }
-    let (name, effective) = (canonical(&json!(contract.name)), canonical(&arguments));
+    let (name, effective) = (canonical_text(&contract.name), canonical(&arguments));
     let digest = Digest::of_all(&[b"[", name.as_bytes(), b",", effective.as_bytes(), b"]"]);
-    let masked = contract.input.masked(&arguments);
+    let masked = contract.input.has_marks().then(|| contract.input.masked(&arguments));
     // `read_arguments` gives an object; the match only takes it out of the value again.
     let Value::Object(members) = arguments else { return Err(Refusal::before(Code::InvalidJson)) };
     Ok(EffectiveArguments { members, masked, canonical: effective, digest })
