@@ -107,7 +107,7 @@ impl Schema {
     /// A result that will be projected is best projected first; the answer then holds for what is shown.
     pub fn is_valid(&self, value: &Value) -> bool {
         match self.kind {
-            Kind::Input => self.holds(value) && (!inert::has_control(value) || self.controls(value).is_empty()),
+            Kind::Input => self.holds(value) && self.controls(value).is_empty(),
             Kind::Output => self.holds(value) || self.holds(&self.project(value.clone())),
         }
     }
@@ -159,7 +159,7 @@ impl Schema {
 
     /// A schema of the graph as it stands in the document.
     fn written(&self, id: NodeId) -> Option<&Value> {
-        self.document.pointer(&self.graph.node(id)?.at)
+        graph::at(&self.document, &self.graph.node(id)?.at)
     }
 
     /// Whether `value` fits one of these schemas, taken by themselves.
@@ -183,8 +183,7 @@ impl Schema {
 
     /// The places of control characters that the schema does not allow there.
     fn controls(&self, value: &Value) -> Vec<String> {
-        let mut found = Vec::new();
-        inert::controls(value, &mut String::new(), &mut found);
+        let mut found = inert::controls(value);
         found.retain(|(at, worst)| match worst {
             Control::Break => !self.imported && !self.is_multiline(at),
             Control::Return => !self.imported,

@@ -1,5 +1,6 @@
 //! A schema document as a graph: which schemas speak of a value, of its members and of its items.
 
+use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 
 use jsonschema::{Draft, Validator};
@@ -184,7 +185,7 @@ impl Graph {
     /// Whether a value that fits `id` has the member `name`.
     pub(super) fn requires(&self, document: &Value, id: NodeId, name: &str) -> bool {
         let Some(node) = self.node(id) else { return false };
-        let own = document.pointer(&node.at).and_then(|schema| schema.get("required")).and_then(Value::as_array);
+        let own = at(document, &node.at).and_then(|schema| schema.get("required")).and_then(Value::as_array);
         if own.is_some_and(|names| names.iter().any(|n| n == name)) {
             return true;
         }
@@ -228,13 +229,28 @@ impl Judges {
 }
 
 /// The segments of a JSON pointer, unescaped.
-pub(super) fn segments(pointer: &str) -> impl Iterator<Item = String> {
-    pointer.split('/').skip(1).map(|segment| segment.replace("~1", "/").replace("~0", "~"))
+pub(super) fn segments(pointer: &str) -> impl Iterator<Item = Cow<'_, str>> {
+    pointer.split('/').skip(1).map(|segment| match segment.contains('~') {
+        true => Cow::Owned(segment.replace("~1", "/").replace("~0", "~")),
+        false => Cow::Borrowed(segment),
+    })
 }
 
 /// A name as a segment of a JSON pointer.
-pub(super) fn escaped(name: &str) -> String {
-    name.replace('~', "~0").replace('/', "~1")
+pub(super) fn escaped(name: &str) -> Cow<'_, str> {
+    match name.contains(['~', '/']) {
+        true => Cow::Owned(name.replace('~', "~0").replace('/', "~1")),
+        false => Cow::Borrowed(name),
+    }
+}
+
+/// What stands at a JSON pointer; unlike `Value::pointer` it makes no text of a segment that is one already.
+pub(super) fn at<'v>(value: &'v Value, pointer: &str) -> Option<&'v Value> {
+    segments(pointer).try_fold(value, |value, segment| match value {
+        Value::Object(members) => members.get(segment.as_ref()),
+        Value::Array(items) => items.get(segment.parse::<usize>().ok()?),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => None,
+    })
 }
 
 /// A JSON pointer as the fragment of a URI.
