@@ -30,7 +30,7 @@ use serde_json::{Map, Value};
 use crate::call::Call;
 use crate::contract::Contract;
 use crate::fields::nearest;
-use crate::json::{self, Digest, Flaw, Limits, canonical, canonical_text};
+use crate::json::{self, Digest, Flaw, Limits, canonical_pair};
 use crate::refusal::{Code, Refusal};
 use crate::schema::{Problem, Problems};
 
@@ -48,7 +48,10 @@ pub struct EffectiveArguments {
     members: Map<String, Value>,
     /// `None` where the contract marks nothing: then there is nothing to mask.
     masked: Option<Value>,
-    canonical: String,
+    /// The canonical `[tool, arguments]`.
+    identity: String,
+    /// Where the arguments begin in it.
+    start: usize,
     digest: Digest,
 }
 
@@ -94,7 +97,8 @@ impl EffectiveArguments {
 
     /// Their one spelling, as JSON text.
     pub fn canonical(&self) -> &str {
-        &self.canonical
+        let arguments = self.identity.get(self.start..).and_then(|rest| rest.strip_suffix(']'));
+        arguments.unwrap_or_default()
     }
 
     /// `args_digest`: the digest of the canonical `[tool, arguments]`, which makes two calls equal.
@@ -125,12 +129,12 @@ pub(crate) fn check(contract: &Contract, call: &Call, limits: &Limits) -> Result
     if !problems.list.is_empty() {
         return Err(not_fitting(contract, problems));
     }
-    let (name, effective) = (canonical_text(&contract.name), canonical(&arguments));
-    let digest = Digest::of_all(&[b"[", name.as_bytes(), b",", effective.as_bytes(), b"]"]);
+    let (identity, start) = canonical_pair(&contract.name, &arguments);
+    let digest = Digest::of(identity.as_bytes());
     let masked = contract.input.has_marks().then(|| contract.input.masked(&arguments));
     // `read_arguments` gives an object; the match only takes it out of the value again.
     let Value::Object(members) = arguments else { return Err(Refusal::before(Code::InvalidJson)) };
-    Ok(EffectiveArguments { members, masked, canonical: effective, digest })
+    Ok(EffectiveArguments { members, masked, identity, start, digest })
 }
 
 /// The same answer for a tool that is hidden and for one that is not there: hints come from visible tools alone.

@@ -18,11 +18,16 @@ pub fn canonical(value: &Value) -> String {
     writer.out
 }
 
-/// The canonical form of a text.
-pub(crate) fn canonical_text(text: &str) -> String {
-    let mut writer = Writer { out: String::with_capacity(text.len() + 2), sorted: Vec::new() };
+/// The canonical form of the list of a text and a value, and where in it the value begins.
+pub(crate) fn canonical_pair(text: &str, value: &Value) -> (String, usize) {
+    let mut writer = Writer { out: String::with_capacity(256), sorted: Vec::new() };
+    writer.out.push('[');
     writer.string(text);
-    writer.out
+    writer.out.push(',');
+    let start = writer.out.len();
+    writer.value(value);
+    writer.out.push(']');
+    (writer.out, start)
 }
 
 /// Something that has a canonical form without being a [`Value`].
