@@ -159,7 +159,7 @@ impl Schema {
 
     /// A schema of the graph as it stands in the document.
     fn written(&self, id: NodeId) -> Option<&Value> {
-        graph::at(&self.document, &self.graph.node(id)?.at)
+        self.graph.node(id)?.written(&self.document)
     }
 
     /// Whether `value` fits one of these schemas, taken by themselves.
