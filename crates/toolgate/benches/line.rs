@@ -13,6 +13,9 @@
     reason = "a bench may panic, prints what it finds, and measures the lax reader beside the strict one"
 )]
 
+mod calls;
+mod turns;
+
 use std::fmt::Write as _;
 use std::hint::black_box;
 use std::str::FromStr;
@@ -26,19 +29,19 @@ use criterion::Criterion;
 use jsonschema::{Draft, PatternOptions, Validator};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use tokio::runtime::Builder;
 use toolgate::json::{Digest, Limits, canonical, read_arguments};
 use toolgate::ledger::Store;
 use toolgate::session::{Principal, Session};
 use toolgate::{Call, Gate, Tool, backend};
+use turns::{Work, each, medians};
 
 /// One thing that is measured.
 struct Part {
     name: &'static str,
     role: Role,
-    /// Does it so many times, and tells how long that took.
-    run: Box<dyn FnMut(u64) -> Duration>,
+    run: Work,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -79,14 +82,12 @@ struct Quote {
 
 const TOOLS: usize = 50;
 const TOOL: &str = "quote_refund_07";
-const ARGUMENTS: &str = r#"{"order_id":"ord_4821","amount_cents":1500,"currency":"EUR","reason":"damaged","note":"The lid was broken when the parcel came; we have a photo too.","notify":true,"items":["sku_1","sku_7"]}"#;
+const ARGUMENTS: &str = calls::REFUND;
 
 /// What the whole may cost, in sums of the bare parts.
 const GOAL: f64 = 1.5;
-const BATCHES: usize = 41;
 /// Calls of a new gate before its time is taken.
 const WARM_UP: u64 = 100;
-const BATCH: Duration = Duration::from_millis(8);
 
 fn main() {
     let mut parts = parts();
@@ -114,31 +115,10 @@ fn parts() -> Vec<Part> {
     parts
 }
 
-/// Each part in batches that take turns; the median of each.
+/// The parts take turns; the median of each.
 fn compare(parts: &mut [Part]) -> Vec<Measured> {
-    let times: Vec<u64> = parts.iter_mut().map(|part| times_to_fill(BATCH, &mut part.run)).collect();
-    let mut samples: Vec<Vec<f64>> = parts.iter().map(|_| Vec::with_capacity(BATCHES)).collect();
-    for _ in 0..BATCHES {
-        for ((part, times), samples) in parts.iter_mut().zip(&times).zip(&mut samples) {
-            samples.push((part.run)(*times).as_secs_f64() * 1e9 / *times as f64);
-        }
-    }
-    let measured = parts.iter().zip(&mut samples);
-    measured.map(|(part, samples)| Measured { name: part.name, role: part.role, nanos: median(samples) }).collect()
-}
-
-fn times_to_fill(span: Duration, run: &mut dyn FnMut(u64) -> Duration) -> u64 {
-    let mut times = 1;
-    // One slow batch may be a neighbour's doing; three are not.
-    while (0..3).any(|_| run(times) < span) {
-        times *= 2;
-    }
-    times
-}
-
-fn median(samples: &mut [f64]) -> f64 {
-    samples.sort_by(f64::total_cmp);
-    samples.get(samples.len() / 2).copied().unwrap()
+    let nanos = medians(parts.iter_mut().map(|part| &mut part.run));
+    parts.iter().zip(nanos).map(|(part, nanos)| Measured { name: part.name, role: part.role, nanos }).collect()
 }
 
 fn report(measured: &[Measured]) {
@@ -194,7 +174,9 @@ fn gate() -> Gate {
             Ok(Quote { order_id: refund.order_id, refundable: true, left_cents: 2500 - refund.amount_cents })
         };
         let tool = Tool::read(name.clone(), quote).description("Tells whether a refund could be made.");
-        builder = builder.tool(tool.key("input", input_schema())).policy_file(format!("{name}.cedar"), policies(&name));
+        builder = builder
+            .tool(tool.key("input", calls::refund_schema()))
+            .policy_file(format!("{name}.cedar"), policies(&name));
     }
     builder.build().unwrap_or_else(|error| panic!("{error}"))
 }
@@ -232,23 +214,6 @@ fn policies(tool: &str) -> String {
     text
 }
 
-fn input_schema() -> Value {
-    json!({
-        "type": "object",
-        "properties": {
-            "order_id": { "type": "string", "pattern": "^ord_[0-9]{4,8}$" },
-            "amount_cents": { "type": "integer", "minimum": 1, "maximum": 500_000 },
-            "currency": { "enum": ["EUR", "USD", "GBP"] },
-            "reason": { "enum": ["duplicate", "customer_request", "damaged", "other"] },
-            "note": { "type": "string", "maxLength": 500 },
-            "notify": { "type": "boolean" },
-            "items": { "type": "array", "items": { "type": "string", "maxLength": 32 }, "maxItems": 20 },
-        },
-        "required": ["order_id", "amount_cents", "currency", "reason"],
-        "additionalProperties": false,
-    })
-}
-
 // The parts.
 
 /// What the parts need, made beforehand as a gate makes it when it is built.
@@ -282,7 +247,7 @@ impl Bare {
         ];
         Self {
             arguments: serde_json::from_str(ARGUMENTS).unwrap(),
-            validator: options.build(&input_schema()).unwrap(),
+            validator: options.build(&calls::refund_schema()).unwrap(),
             schema,
             policies: PolicySet::from_str(&policies(TOOL)).unwrap(),
             entities: Entities::from_entities(entities, None).unwrap(),
@@ -330,14 +295,7 @@ impl Bare {
 }
 
 fn part<T>(name: &'static str, role: Role, work: impl Fn() -> T + 'static) -> Part {
-    let run = move |times| {
-        let started = Instant::now();
-        for _ in 0..times {
-            black_box(work());
-        }
-        started.elapsed()
-    };
-    Part { name, role, run: Box::new(run) }
+    Part { name, role, run: each(work) }
 }
 
 /// The context that the gate's Cedar schema declares, with all of the arguments.

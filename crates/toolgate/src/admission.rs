@@ -25,12 +25,12 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use crate::call::Call;
 use crate::contract::Contract;
 use crate::fields::{is_near, nearest};
-use crate::json::{self, Digest, Flaw, Limits, canonical};
+use crate::json::{self, Digest, Flaw, Limits, canonical_pair};
 use crate::leniency::{self, Leniency, Used};
 use crate::refusal::{Code, Refusal};
 use crate::schema::{Problem, Problems};
@@ -49,8 +49,12 @@ pub struct Admission {
 pub struct EffectiveArguments {
     tool: String,
     members: Map<String, Value>,
-    masked: Value,
-    canonical: String,
+    /// `None` where the contract marks nothing: then there is nothing to mask.
+    masked: Option<Value>,
+    /// The canonical `[tool, arguments]`.
+    identity: String,
+    /// Where the arguments begin in it.
+    start: usize,
     digest: Digest,
     leniencies: Vec<Used>,
 }
@@ -119,7 +123,8 @@ impl EffectiveArguments {
 
     /// Their one spelling, as JSON text.
     pub fn canonical(&self) -> &str {
-        &self.canonical
+        let arguments = self.identity.get(self.start..).and_then(|rest| rest.strip_suffix(']'));
+        arguments.unwrap_or_default()
     }
 
     /// `args_digest`: the digest of the canonical `[tool, arguments]`, which makes two calls equal.
@@ -128,8 +133,8 @@ impl EffectiveArguments {
     }
 
     /// The arguments for logs and records, without what the contract marks as secret or personal.
-    pub fn masked(&self) -> &Value {
-        &self.masked
+    pub fn masked(&self) -> Value {
+        self.masked.clone().unwrap_or_else(|| Value::Object(self.members.clone()))
     }
 
     /// Where they are other than they were sent, and by what of the contract: what stands around the arguments first,
@@ -139,7 +144,8 @@ impl EffectiveArguments {
     }
 
     pub(crate) fn into_parts(self) -> Parts {
-        Parts { members: self.members, masked: self.masked, leniencies: self.leniencies }
+        let masked = self.masked.unwrap_or_else(|| Value::Object(self.members.clone()));
+        Parts { members: self.members, masked, leniencies: self.leniencies }
     }
 }
 
@@ -199,12 +205,12 @@ fn fitting(contract: &Contract, arguments: Value, limits: &Limits, used: &mut Ve
 
 /// What fits, in its one spelling and with its digest.
 fn effective(contract: &Contract, arguments: Value, leniencies: Vec<Used>) -> Result<EffectiveArguments, Refusal> {
-    let (name, canonical) = (canonical(&json!(contract.name)), canonical(&arguments));
-    let digest = Digest::of_all(&[b"[", name.as_bytes(), b",", canonical.as_bytes(), b"]"]);
-    let masked = contract.input.masked(&arguments);
+    let (identity, start) = canonical_pair(&contract.name, &arguments);
+    let digest = Digest::of(identity.as_bytes());
+    let masked = contract.input.has_marks().then(|| contract.input.masked(&arguments));
     // `read` gives an object; the match only takes it out of the value again.
     let Value::Object(members) = arguments else { return Err(Refusal::before(Code::InvalidJson)) };
-    Ok(EffectiveArguments { tool: contract.name.clone(), members, masked, canonical, digest, leniencies })
+    Ok(EffectiveArguments { tool: contract.name.clone(), members, masked, identity, start, digest, leniencies })
 }
 
 /// The tool whose name is nearly `name`, where the tool allows that. Every visible tool is looked at, also those that do

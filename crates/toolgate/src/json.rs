@@ -17,14 +17,17 @@ use serde_json::{Map, Value};
 
 use reader::Reader;
 
+pub(crate) use bytes::is_printable_ascii;
 pub use canonical::canonical;
-pub(crate) use canonical::{Part, canonical_object};
+pub(crate) use canonical::{Part, canonical_object, canonical_pair};
 pub use digest::{Digest, NotADigest};
 pub use flaw::{Flaw, FlawCode};
 
+mod bytes;
 mod canonical;
 mod diagnose;
 mod digest;
+mod double;
 mod flaw;
 mod number;
 mod place;

@@ -110,7 +110,7 @@ impl Schema {
     /// A result that will be projected is best projected first; the answer then holds for what is shown.
     pub fn is_valid(&self, value: &Value) -> bool {
         match self.kind {
-            Kind::Input => self.holds(value) && (!inert::has_control(value) || self.controls(value).is_empty()),
+            Kind::Input => self.holds(value) && self.controls(value).is_empty(),
             Kind::Output => self.holds(value) || self.holds(&self.project(value.clone())),
         }
     }
@@ -162,7 +162,7 @@ impl Schema {
 
     /// A schema of the graph as it stands in the document.
     fn written(&self, id: NodeId) -> Option<&Value> {
-        self.document.pointer(&self.graph.node(id)?.at)
+        self.graph.node(id)?.written(&self.document)
     }
 
     /// Whether `value` fits one of these schemas, taken by themselves.
@@ -191,8 +191,7 @@ impl Schema {
 
     /// Those in a value that stands at a place.
     fn controls_from(&self, place: &str, value: &Value) -> Vec<String> {
-        let mut found = Vec::new();
-        inert::controls(value, &mut place.to_owned(), &mut found);
+        let mut found = inert::controls(place, value);
         found.retain(|(at, worst)| match worst {
             Control::Break => !self.imported && !self.is_multiline(at),
             Control::Return => !self.imported,

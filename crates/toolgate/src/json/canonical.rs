@@ -4,7 +4,8 @@ use std::fmt::Write;
 
 use serde_json::{Map, Number, Value};
 
-use super::string::plain_length;
+use super::bytes::plain_length;
+use super::double;
 
 /// The one spelling of a value: no space, members by UTF-16 code units, doubles as ECMAScript prints them.
 ///
@@ -15,6 +16,18 @@ pub fn canonical(value: &Value) -> String {
     let mut writer = Writer { out: String::with_capacity(256), sorted: Vec::new() };
     writer.value(value);
     writer.out
+}
+
+/// The canonical form of the list of a text and a value, and where in it the value begins.
+pub(crate) fn canonical_pair(text: &str, value: &Value) -> (String, usize) {
+    let mut writer = Writer { out: String::with_capacity(256), sorted: Vec::new() };
+    writer.out.push('[');
+    writer.string(text);
+    writer.out.push(',');
+    let start = writer.out.len();
+    writer.value(value);
+    writer.out.push(']');
+    (writer.out, start)
 }
 
 /// Something that has a canonical form without being a [`Value`].
@@ -131,7 +144,7 @@ impl<'a> Writer<'a> {
 
     fn number(&mut self, number: &Number) {
         match number.as_f64() {
-            Some(double) if number.is_f64() => self.out.push_str(ryu_js::Buffer::new().format(double)),
+            Some(double) if number.is_f64() => double::print(&mut self.out, double),
             _ => {
                 // Writing to a String cannot fail.
                 let _ = write!(self.out, "{number}");

@@ -35,7 +35,7 @@ pub(super) fn exact(text: &str) -> Option<Number> {
     if decimal.significand < SURELY_SHORTEST && double.is_normal() {
         return Number::from_f64(double);
     }
-    let printed = Decimal::parse(ryu_js::Buffer::new().format_finite(double))?;
+    let printed = Decimal::parse(zmij::Buffer::new().format_finite(double))?;
     if printed != decimal {
         return None;
     }
@@ -51,33 +51,43 @@ impl Decimal {
             Some(rest) => (true, rest),
             None => (false, text),
         };
-        let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
-        let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-
         let mut significand: u128 = 0;
         let mut digits: u32 = 0;
+        // Zeros after the last digit that counts: they count once another one follows.
         let mut zeros: u32 = 0;
-        for digit in whole.bytes().chain(fraction.bytes()).map(|byte| byte.wrapping_sub(b'0')) {
-            if digit == 0 {
-                zeros = zeros.saturating_add(u32::from(significand != 0));
-                continue;
+        let mut point = false;
+        let mut places: i64 = 0;
+        let mut exponent: i64 = 0;
+        for (index, byte) in text.bytes().enumerate() {
+            match byte {
+                b'.' => point = true,
+                b'e' | b'E' => {
+                    exponent = saturating_integer(text.get(index + 1..).unwrap_or_default());
+                    break;
+                }
+                b'0' => {
+                    places += i64::from(point);
+                    zeros = zeros.saturating_add(u32::from(significand != 0));
+                }
+                digit => {
+                    places += i64::from(point);
+                    digits = digits.saturating_add(zeros).saturating_add(1);
+                    if digits > MOST_DIGITS {
+                        return None;
+                    }
+                    if zeros > 0 {
+                        significand *= 10_u128.pow(zeros);
+                        zeros = 0;
+                    }
+                    significand = significand * 10 + u128::from(digit.wrapping_sub(b'0'));
+                }
             }
-            digits = digits.saturating_add(zeros).saturating_add(1);
-            if digits > MOST_DIGITS {
-                return None;
-            }
-            significand = significand * 10_u128.pow(zeros + 1) + u128::from(digit);
-            zeros = 0;
         }
         if significand == 0 {
             return Some(Self { negative: false, significand, exponent: 0 });
         }
-        let fraction = i64::try_from(fraction.len()).ok()?;
-        Some(Self {
-            negative,
-            significand,
-            exponent: saturating_integer(exponent).saturating_sub(fraction).saturating_add(i64::from(zeros)),
-        })
+        let exponent = exponent.saturating_sub(places).saturating_add(i64::from(zeros));
+        Some(Self { negative, significand, exponent })
     }
 
     fn to_integer(self) -> Option<Number> {
@@ -110,7 +120,7 @@ mod tests {
     use super::*;
 
     fn printed(number: &Number) -> Option<Decimal> {
-        Decimal::parse(ryu_js::Buffer::new().format_finite(number.as_f64().unwrap()))
+        Decimal::parse(zmij::Buffer::new().format_finite(number.as_f64().unwrap()))
     }
 
     proptest! {

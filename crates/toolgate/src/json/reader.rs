@@ -2,7 +2,6 @@
 
 use std::collections::HashSet;
 
-use serde_json::map::Entry;
 use serde_json::{Map, Number, Value};
 
 use super::diagnose;
@@ -28,6 +27,20 @@ pub(super) struct Reader<'a> {
     members: usize,
     depth_limit: usize,
     members_limit: usize,
+    /// What was read of the objects that are open, the innermost last: one memory for all, so that each is made at its
+    /// size when it is whole.
+    pending_members: Vec<Member>,
+    /// The same of the arrays that are open.
+    pending_items: Vec<Value>,
+}
+
+/// A member of an object that is not whole yet.
+#[derive(Debug)]
+struct Member {
+    /// Where its name stands.
+    at: usize,
+    name: String,
+    value: Value,
 }
 
 impl<'a> Reader<'a> {
@@ -53,6 +66,8 @@ impl<'a> Reader<'a> {
             members: 0,
             depth_limit: limits.depth.min(DEEPEST),
             members_limit: limits.members,
+            pending_members: Vec::with_capacity(8),
+            pending_items: Vec::new(),
         };
         reader.space();
         let value = read(&mut reader).map_err(|fail| match reader.open {
@@ -92,7 +107,8 @@ impl<'a> Reader<'a> {
         let mut members: Vec<(String, &'a [u8])> = Vec::new();
         let mut seen: HashSet<String> = HashSet::new();
         self.object(|reader| {
-            let (start, name) = reader.name()?;
+            let start = reader.at;
+            let name = reader.name()?;
             let repeated = if members.len() < FEW {
                 members.iter().any(|(earlier, _)| *earlier == name)
             } else {
@@ -124,26 +140,34 @@ impl<'a> Reader<'a> {
     }
 
     fn object_value(&mut self) -> Reading<Value> {
-        let mut members = Map::new();
-        self.object(|reader| {
-            let (start, name) = reader.name()?;
+        let first = self.pending_members.len();
+        let walked = self.object(|reader| {
+            let at = reader.at;
+            let name = reader.name()?;
             let value = reader.value()?;
-            match members.entry(name) {
-                Entry::Vacant(free) => free.insert(value),
-                Entry::Occupied(taken) => return Err(diagnose::duplicate(start, taken.key())),
-            };
+            reader.pending_members.push(Member { at, name, value });
             Ok(())
-        })?;
-        Ok(Value::Object(members))
+        });
+        // Also where the walk has failed: a name that was repeated before that is what a reader meets first.
+        let mut members = Map::with_capacity(self.pending_members.len().saturating_sub(first));
+        let mut pending = self.pending_members.drain(first..);
+        let repeated = pending.find_map(|Member { at, name, value }| members.insert(name, value).map(|_| at));
+        drop(pending);
+        if let Some(at) = repeated {
+            self.at = at;
+            return Err(diagnose::duplicate(at, &self.string()?));
+        }
+        walked.map(|()| Value::Object(members))
     }
 
     fn array_value(&mut self) -> Reading<Value> {
-        let mut items = Vec::new();
+        let first = self.pending_items.len();
         self.array(|reader| {
-            items.push(reader.value()?);
+            let item = reader.value()?;
+            reader.pending_items.push(item);
             Ok(())
         })?;
-        Ok(Value::Array(items))
+        Ok(Value::Array(self.pending_items.drain(first..).collect()))
     }
 
     /// The text of a value whose structure is sound, without looking for flaws in its content.
@@ -233,16 +257,15 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Reads a member's name and the colon; gives also where the name began.
-    fn name(&mut self) -> Reading<(usize, String)> {
-        let start = self.at;
+    /// Reads a member's name and the colon.
+    fn name(&mut self) -> Reading<String> {
         if self.members >= self.members_limit {
             return self.fail(Found::TooManyMembers(self.members_limit));
         }
         self.members += 1;
         let name = self.string()?;
         self.colon()?;
-        Ok((start, name))
+        Ok(name)
     }
 
     fn number(&mut self) -> Reading<Number> {

@@ -1,5 +1,6 @@
 //! Strings: escapes undone, or only stepped over.
 
+use super::bytes::plain_length;
 use super::flaw::{Fail, Found};
 use super::reader::{Reader, Reading};
 
@@ -107,17 +108,4 @@ impl<'a> Reader<'a> {
         self.at += 6;
         Ok(unit)
     }
-}
-
-/// How many bytes stand for themselves in a string, up to a quotation mark, a backslash or a control character.
-///
-/// Whole blocks are judged without a branch inside, which the compiler turns into vector code.
-pub(super) fn plain_length(bytes: &[u8]) -> usize {
-    let special = |byte: &u8| (*byte < 0x20) | (*byte == b'"') | (*byte == b'\\');
-    let (blocks, _) = bytes.as_chunks::<8>();
-    let plain_blocks =
-        blocks.iter().take_while(|block| !block.iter().fold(false, |any, byte| any | special(byte))).count();
-    let plain = plain_blocks * 8;
-    let rest = bytes.get(plain..).unwrap_or_default();
-    plain + rest.iter().position(special).unwrap_or(rest.len())
 }

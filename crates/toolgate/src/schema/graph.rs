@@ -1,5 +1,6 @@
 //! A schema document as a graph: which schemas speak of a value, of its members and of its items.
 
+use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 
 use jsonschema::{Draft, Validator};
@@ -23,6 +24,8 @@ pub(super) struct Graph {
 pub(super) struct Node {
     /// The place in the document, a JSON pointer.
     pub(super) at: String,
+    /// The same, step by step.
+    steps: Vec<Step>,
     /// The subschemas and references that take part in a check, in the order of the document.
     pub(super) edges: Vec<(Applies, NodeId)>,
     pub(super) members: HashMap<String, NodeId>,
@@ -40,6 +43,13 @@ pub(super) struct Node {
     pub(super) personal: bool,
     /// What may be written otherwise here (`x-lenient`).
     pub(super) lenient: Leniencies,
+}
+
+#[derive(Debug)]
+enum Step {
+    Member(String),
+    /// A position in an array; in an object it is a name all the same.
+    Item(usize, String),
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -73,6 +83,23 @@ impl Applies {
 }
 
 impl Node {
+    pub(super) fn at(at: String) -> Self {
+        let steps = segments(&at).map(|segment| match segment.parse() {
+            Ok(index) => Step::Item(index, segment.into_owned()),
+            Err(_) => Step::Member(segment.into_owned()),
+        });
+        Self { steps: steps.collect(), at, ..Self::default() }
+    }
+
+    /// The schema as it stands in the document.
+    pub(super) fn written<'v>(&self, document: &'v Value) -> Option<&'v Value> {
+        self.steps.iter().try_fold(document, |value, step| match (value, step) {
+            (Value::Object(members), Step::Member(name) | Step::Item(_, name)) => members.get(name),
+            (Value::Array(items), Step::Item(index, _)) => items.get(*index),
+            _ => None,
+        })
+    }
+
     fn speaks_of(&self, name: &str) -> impl Iterator<Item = NodeId> {
         let by_pattern = self.patterns.iter().filter(move |(pattern, _)| pattern.fits(name)).map(|(_, to)| *to);
         self.members.get(name).copied().into_iter().chain(by_pattern)
@@ -136,13 +163,16 @@ impl Graph {
 
     /// The schemas that speak of the member `name` of a value, given those that speak of the value.
     pub(super) fn of_member(&self, spread: &[NodeId], name: &str) -> Vec<NodeId> {
-        let others = |node: &Node| match node.speaks_of(name).next() {
-            Some(_) => Vec::new(),
-            None => {
-                node.edges.iter().filter(|(applies, _)| *applies == Applies::OtherMembers).map(|(_, to)| *to).collect()
+        let mut found = Vec::new();
+        for node in self.each(spread) {
+            let before = found.len();
+            found.extend(node.speaks_of(name));
+            if found.len() == before {
+                let others = node.edges.iter().filter(|(applies, _)| *applies == Applies::OtherMembers);
+                found.extend(others.map(|(_, to)| *to));
             }
-        };
-        distinct(self.each(spread).flat_map(|node| node.speaks_of(name).chain(others(node))).collect())
+        }
+        distinct(found)
     }
 
     /// Those of them that name it, or a pattern that it fits.
@@ -187,7 +217,7 @@ impl Graph {
     /// Whether a value that fits `id` has the member `name`.
     pub(super) fn requires(&self, document: &Value, id: NodeId, name: &str) -> bool {
         let Some(node) = self.node(id) else { return false };
-        let own = document.pointer(&node.at).and_then(|schema| schema.get("required")).and_then(Value::as_array);
+        let own = node.written(document).and_then(|schema| schema.get("required")).and_then(Value::as_array);
         if own.is_some_and(|names| names.iter().any(|n| n == name)) {
             return true;
         }
@@ -231,13 +261,19 @@ impl Judges {
 }
 
 /// The segments of a JSON pointer, unescaped.
-pub(super) fn segments(pointer: &str) -> impl Iterator<Item = String> {
-    pointer.split('/').skip(1).map(|segment| segment.replace("~1", "/").replace("~0", "~"))
+pub(super) fn segments(pointer: &str) -> impl Iterator<Item = Cow<'_, str>> {
+    pointer.split('/').skip(1).map(|segment| match segment.contains('~') {
+        true => Cow::Owned(segment.replace("~1", "/").replace("~0", "~")),
+        false => Cow::Borrowed(segment),
+    })
 }
 
 /// A name as a segment of a JSON pointer.
-pub(super) fn escaped(name: &str) -> String {
-    name.replace('~', "~0").replace('/', "~1")
+pub(super) fn escaped(name: &str) -> Cow<'_, str> {
+    match name.contains(['~', '/']) {
+        true => Cow::Owned(name.replace('~', "~0").replace('/', "~1")),
+        false => Cow::Borrowed(name),
+    }
 }
 
 /// A JSON pointer as the fragment of a URI.

@@ -21,15 +21,21 @@ pub(super) fn near<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>
     if length == 0 || length > 64 {
         return None;
     }
+    let most = match length {
+        ..=2 => 0,
+        3..=5 => 1,
+        6..=11 => 2,
+        _ => 3,
+    };
     let mut best: Option<(usize, &str)> = None;
     for candidate in candidates {
         let known = folded(candidate);
         let part = |whole: &str, part: &str| part.len() >= 4 && (whole.starts_with(part) || whole.ends_with(part));
-        let distance = match strsim::osa_distance(&wanted, &known) {
-            0 => 0,
-            1 if length >= 3 => 1,
-            2 if length >= 6 => 2,
-            3 if length >= 12 => 3,
+        // Two words are no nearer than their lengths are.
+        let gap = known.chars().count().abs_diff(length);
+        let distance = if gap > most { gap } else { strsim::osa_distance(&wanted, &known) };
+        let distance = match distance {
+            near if near <= most => near,
             _ if part(&known, &wanted) || part(&wanted, &known) => 4,
             _ => continue,
         };
@@ -129,7 +135,7 @@ impl Schema {
             .or_else(|| self.wrapped(&spread, &known, name, value))
             .or_else(|| self.unwrapped(&entries, value))
             .or_else(|| {
-                let missing = |name: &&&String| self.demands(parent_at, name);
+                let missing = |name: &&&String| entries.iter().any(|id| self.graph.requires(&self.document, *id, name));
                 // Any text fits a free text; that alone says nothing.
                 let telling = |name: &&&String| !value.is_string() || self.lists_values(&spread, name);
                 only(unsent.iter().filter(missing).filter(|name| takes(name)))

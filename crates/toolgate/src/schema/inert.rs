@@ -3,6 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::graph::escaped;
+use crate::json::is_printable_ascii;
 
 /// Makes invisible and controlling characters of every string and member name harmless: each is shown as an escape
 /// such as `\u{202E}`. Line breaks, tabs, emoji and text that runs from right to left stay as they are.
@@ -32,7 +33,7 @@ fn made_inert(value: Value) -> Value {
 
 /// A name or pointer for a message: as `inert`, and on one line.
 pub(super) fn visible(text: &str) -> String {
-    if text.chars().any(|c| acts(c) || c.is_control()) {
+    if !is_printable_ascii(text) && text.chars().any(|c| acts(c) || c.is_control()) {
         escape(text, |c| acts(c) || c.is_control())
     } else {
         text.to_owned()
@@ -70,7 +71,7 @@ fn acts(c: char) -> bool {
 
 /// Whether any string or member name holds one of these characters; none of them is printable ASCII.
 fn has(value: &Value, which: fn(char) -> bool) -> bool {
-    let held = |text: &str| text.bytes().any(|b| !(0x20..0x7F).contains(&b)) && text.chars().any(which);
+    let held = |text: &str| !is_printable_ascii(text) && text.chars().any(which);
     match value {
         Value::String(text) => held(text),
         Value::Array(items) => items.iter().any(|item| has(item, which)),
@@ -111,15 +112,23 @@ impl Control {
     }
 }
 
-/// The places of these characters: the pointer, and the worst that stands there.
-pub(super) fn controls(value: &Value, at: &mut String, found: &mut Vec<(String, Control)>) {
+/// The places of these characters in a value that stands at `place`: the pointer, and the worst that stands there.
+pub(super) fn controls(place: &str, value: &Value) -> Vec<(String, Control)> {
+    let mut found = Vec::new();
+    if has_control(value) {
+        gather(value, &mut place.to_owned(), &mut found);
+    }
+    found
+}
+
+fn gather(value: &Value, at: &mut String, found: &mut Vec<(String, Control)>) {
     match value {
         Value::String(text) if is_controlled(text) => {
             found.extend(text.chars().filter_map(Control::of).max().map(|worst| (at.clone(), worst)));
         }
         Value::Array(items) => {
             for (index, item) in items.iter().enumerate() {
-                below(at, &index.to_string(), |at| controls(item, at, found));
+                below(at, &index.to_string(), |at| gather(item, at, found));
             }
         }
         Value::Object(members) => {
@@ -128,7 +137,7 @@ pub(super) fn controls(value: &Value, at: &mut String, found: &mut Vec<(String, 
                     if is_controlled(name) {
                         found.push((at.clone(), Control::Other));
                     }
-                    controls(value, at, found);
+                    gather(value, at, found);
                 });
             }
         }
@@ -150,9 +159,9 @@ fn controls_text(c: char) -> bool {
     c.is_control() || matches!(c, '\u{2028}' | '\u{2029}')
 }
 
-/// ASCII first: most text needs one look at each byte.
+/// ASCII first: most text needs one look.
 fn is_controlled(text: &str) -> bool {
-    text.bytes().any(|b| b < 0x20 || b == 0x7F) || (!text.is_ascii() && text.chars().any(controls_text))
+    !is_printable_ascii(text) && text.chars().any(controls_text)
 }
 
 #[cfg(test)]

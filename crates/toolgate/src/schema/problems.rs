@@ -13,6 +13,7 @@ use super::graph::{Graph, escaped, segments};
 use super::hints::{form_of, listed, near, shown};
 use super::inert::visible;
 use super::keywords::{Applies, type_of};
+use crate::json::is_printable_ascii;
 
 /// Problems in one answer.
 const MAX_PROBLEMS: usize = 50;
@@ -373,6 +374,9 @@ fn snake_case(keyword: &str) -> String {
 
 /// A pointer that is fit to be shown: long names cut, what is not seen escaped.
 pub(super) fn pointer(at: &str) -> String {
+    if at.len() <= MAX_NAME && is_printable_ascii(at) {
+        return at.to_owned();
+    }
     let cut = |segment: &str| match segment.char_indices().nth(MAX_NAME) {
         Some(_) => segment.chars().take(MAX_NAME).chain(['…']).collect(),
         None => segment.to_owned(),

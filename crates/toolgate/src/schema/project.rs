@@ -40,6 +40,11 @@ impl Schema {
         self.locate(pointer).into_iter().any(marked)
     }
 
+    /// Whether anything of a value could be masked.
+    pub(crate) fn has_marks(&self) -> bool {
+        self.graph.has_marks()
+    }
+
     /// The value for logs and records: what `"x-secret": true` or `"x-personal": true` marks is replaced.
     pub fn masked(&self, value: &Value) -> Value {
         if self.graph.has_marks() { self.mask(value, &[Graph::ROOT]) } else { value.clone() }

@@ -87,7 +87,7 @@ impl<'a> Walk<'a> {
         }
         let id = NodeId(self.graph.nodes.len());
         self.seen.insert(at.clone(), id);
-        self.graph.nodes.push(Node { at: at.clone(), ..Node::default() });
+        self.graph.nodes.push(Node::at(at.clone()));
         match value {
             Value::Bool(_) => {}
             Value::Object(keywords) => self.keywords(id, &at, keywords, nesting),
