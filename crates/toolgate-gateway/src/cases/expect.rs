@@ -125,7 +125,7 @@ fn compare(wanted: &Value, came: &Value, at: &str, details: &mut Vec<String>) {
             }
         }
         (wanted, came) if canonical(wanted) == canonical(came) => {}
-        (wanted, came) if kind(wanted) == kind(came) => details.push(format!("{place} is another {}", kind(came))),
+        (wanted, came) if kind(wanted) == kind(came) => details.push(format!("{place} has another value")),
         (wanted, came) => details.push(format!("{place} is {} and not {}", kind(came), kind(wanted))),
     }
 }
@@ -321,7 +321,7 @@ mod tests {
             details(json!({"id": "re_2", "items": [{"n": "1"}], "gone": null}), came.clone()),
             [
                 "/gone is not there",
-                "/id is another string",
+                "/id has another value",
                 "/items has 2 items and not 1",
                 "/items/0/n is number and not string",
             ]

@@ -18,66 +18,66 @@ macro_rules! types {
 }
 
 types! {
-    pub struct Integers { a: i8, b: i16, c: i32, d: i64, e: isize, f: u8, g: u16, h: u32, i: u64, j: usize }
-    pub struct Scalars { a: f32, b: f64, c: bool, d: char, e: String, f: () }
-    pub struct NonZero { a: NonZeroU8, b: NonZeroU64, c: Option<NonZeroI32> }
-    pub struct Optional { a: Option<i8>, b: Option<Option<String>>, c: Option<Vec<Option<u16>>>, d: Option<Point> }
-    pub struct Lists { a: Vec<u8>, b: [i32; 3], c: (i8, String), d: (u8,), e: HashSet<u8>, f: BTreeSet<String> }
-    pub struct Maps { a: HashMap<String, u8>, b: BTreeMap<String, Vec<Point>>, c: HashMap<Colour, u8>, d: Map<String, Value> }
-    pub struct Wrapped<'a> { a: Box<i16>, b: Cow<'a, str>, c: Box<Point>, d: Rc<u32> }
-    pub struct Point { x: i32, y: i32 }
-    pub struct Nothing {}
-    pub struct Nested { at: Point, around: Vec<Point>, nothing: Nothing, maybe: Option<Nothing>, named: HashMap<String, Point> }
-    pub struct Anything { value: Value, number: serde_json::Number }
-    pub struct Metres(u32);
-    pub struct Pair(u8, Metres);
-    pub struct Unit;
-    pub struct Newtypes { a: Metres, b: Pair, c: Unit, d: Option<Metres> }
+    pub(super) struct Integers { a: i8, b: i16, c: i32, d: i64, e: isize, f: u8, g: u16, h: u32, i: u64, j: usize }
+    pub(super) struct Scalars { a: f32, b: f64, c: bool, d: char, e: String, f: () }
+    pub(super) struct NonZero { a: NonZeroU8, b: NonZeroU64, c: Option<NonZeroI32> }
+    pub(super) struct Optional { a: Option<i8>, b: Option<Option<String>>, c: Option<Vec<Option<u16>>>, d: Option<Point> }
+    pub(super) struct Lists { a: Vec<u8>, b: [i32; 3], c: (i8, String), d: (u8,), e: HashSet<u8>, f: BTreeSet<String> }
+    pub(super) struct Maps { a: HashMap<String, u8>, b: BTreeMap<String, Vec<Point>>, c: HashMap<Colour, u8>, d: Map<String, Value> }
+    pub(super) struct Wrapped<'a> { a: Box<i16>, b: Cow<'a, str>, c: Box<Point>, d: Rc<u32> }
+    pub(super) struct Point { x: i32, y: i32 }
+    pub(super) struct Nothing {}
+    pub(super) struct Nested { at: Point, around: Vec<Point>, nothing: Nothing, maybe: Option<Nothing>, named: HashMap<String, Point> }
+    pub(super) struct Anything { value: Value, number: serde_json::Number }
+    pub(super) struct Metres(u32);
+    pub(super) struct Pair(u8, Metres);
+    pub(super) struct Unit;
+    pub(super) struct Newtypes { a: Metres, b: Pair, c: Unit, d: Option<Metres> }
     #[serde(transparent)]
-    pub struct Through { inner: Point }
-    pub struct Addresses { a: Ipv4Addr, b: Ipv6Addr, c: IpAddr }
-    pub struct Spans { a: Duration, b: SystemTime, c: Range<u8>, d: Result<u8, String> }
+    pub(super) struct Through { inner: Point }
+    pub(super) struct Addresses { a: Ipv4Addr, b: Ipv6Addr, c: IpAddr }
+    pub(super) struct Spans { a: Duration, b: SystemTime, c: Range<u8>, d: Result<u8, String> }
 
     #[derive(PartialEq, Eq, Hash)]
     #[serde(rename_all = "kebab-case")]
-    pub enum Colour { DarkRed, DeepBlue }
-    pub enum External { Unit, New(u8), Tuple(u8, String), Struct { a: i8, b: Option<u8> }, Inner(Point) }
+    pub(super) enum Colour { DarkRed, DeepBlue }
+    pub(super) enum External { Unit, New(u8), Tuple(u8, String), Struct { a: i8, b: Option<u8> }, Inner(Point) }
     #[serde(tag = "kind", rename_all = "snake_case")]
-    pub enum Internal { UnitOne, Struct { a: i8 }, Inner(Point), Empty(Nothing), Deeper(Box<Adjacent>) }
+    pub(super) enum Internal { UnitOne, Struct { a: i8 }, Inner(Point), Empty(Nothing), Deeper(Box<Adjacent>) }
     #[serde(tag = "t", content = "c")]
-    pub enum Adjacent { Unit, New(u8), Tuple(i8, i8), Struct { a: i8 }, Inner(Point) }
+    pub(super) enum Adjacent { Unit, New(u8), Tuple(i8, i8), Struct { a: i8 }, Inner(Point) }
     #[serde(untagged)]
-    pub enum Untagged { Number(i32), Text(String), Point(Point), Other { a: u8, b: Option<u8> }, List(Vec<u8>) }
+    pub(super) enum Untagged { Number(i32), Text(String), Point(Point), Other { a: u8, b: Option<u8> }, List(Vec<u8>) }
     #[serde(untagged)]
-    pub enum Loose { Point(Point), Any(Value) }
-    pub struct Choices { a: Colour, b: External, c: Internal, d: Adjacent, e: Untagged, f: Option<Internal> }
+    pub(super) enum Loose { Point(Point), Any(Value) }
+    pub(super) struct Choices { a: Colour, b: External, c: Internal, d: Adjacent, e: Untagged, f: Option<Internal> }
     #[serde(tag = "act")]
-    pub enum Act { Move(Point), Stay { seconds: u16 }, Wait }
+    pub(super) enum Act { Move(Point), Stay { seconds: u16 }, Wait }
     #[serde(tag = "kind", deny_unknown_fields)]
-    pub enum Strict { One { a: u8 }, Two { b: String } }
+    pub(super) enum Strict { One { a: u8 }, Two { b: String } }
 
     #[serde(rename_all = "camelCase", deny_unknown_fields)]
-    pub struct Renamed { long_name: u8, #[serde(rename = "other")] second_name: Option<String> }
+    pub(super) struct Renamed { long_name: u8, #[serde(rename = "other")] second_name: Option<String> }
     #[serde(default)]
-    pub struct Defaulted { a: u8, b: Vec<String>, c: Option<Point> }
-    pub struct PartlyDefaulted { #[serde(default)] a: u8, #[serde(default = "seven")] b: u8, c: u8 }
-    pub struct Flat { id: u8, #[serde(flatten)] at: Point, #[serde(flatten)] rest: HashMap<String, i16> }
-    pub struct FlatClosed { id: u8, #[serde(flatten)] at: Point }
-    pub struct FlatChoice { id: u8, #[serde(flatten)] act: Act }
-    pub struct FlatExternal { id: u8, #[serde(flatten)] which: FlatVariants }
-    pub enum FlatVariants { One(u8), Two { a: i8 } }
-    pub struct FlatMaybe { id: u8, #[serde(flatten)] at: Option<Point> }
-    pub struct FlatStrict { id: u8, #[serde(flatten)] inner: Renamed }
-    pub struct FlatTwice { #[serde(flatten)] act: Act, #[serde(flatten)] which: FlatVariants }
-    pub struct Tree { name: String, children: Vec<Tree> }
-    pub struct Chain { value: u8, next: Option<Box<Chain>> }
+    pub(super) struct Defaulted { a: u8, b: Vec<String>, c: Option<Point> }
+    pub(super) struct PartlyDefaulted { #[serde(default)] a: u8, #[serde(default = "seven")] b: u8, c: u8 }
+    pub(super) struct Flat { id: u8, #[serde(flatten)] at: Point, #[serde(flatten)] rest: HashMap<String, i16> }
+    pub(super) struct FlatClosed { id: u8, #[serde(flatten)] at: Point }
+    pub(super) struct FlatChoice { id: u8, #[serde(flatten)] act: Act }
+    pub(super) struct FlatExternal { id: u8, #[serde(flatten)] which: FlatVariants }
+    pub(super) enum FlatVariants { One(u8), Two { a: i8 } }
+    pub(super) struct FlatMaybe { id: u8, #[serde(flatten)] at: Option<Point> }
+    pub(super) struct FlatStrict { id: u8, #[serde(flatten)] inner: Renamed }
+    pub(super) struct FlatTwice { #[serde(flatten)] act: Act, #[serde(flatten)] which: FlatVariants }
+    pub(super) struct Tree { name: String, children: Vec<Tree> }
+    pub(super) struct Chain { value: u8, next: Option<Box<Chain>> }
     #[serde(tag = "op")]
-    pub enum Expression { Value { value: i32 }, Sum { left: Box<Expression>, right: Box<Expression> }, Point(Point) }
-    pub struct Holder { expression: Expression, point: Point }
-    pub struct Bytes { #[serde(with = "hex")] #[schemars(with = "u16")] a: u16 }
-    pub struct Skipping {
+    pub(super) enum Expression { Value { value: i32 }, Sum { left: Box<Expression>, right: Box<Expression> }, Point(Point) }
+    pub(super) struct Holder { expression: Expression, point: Point }
+    pub(super) struct Bytes { #[serde(with = "hex")] #[schemars(with = "u16")] a: u16 }
+    pub(super) struct Skipping {
         #[serde(skip)]
-        a: u8,
+        _a: u8,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         b: Option<u8>,
         c: Option<u8>,
@@ -110,7 +110,7 @@ mod hex {
 
 /// Types whose schemas exclude what their decoders would read.
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
-pub struct Bounded {
+pub(super) struct Bounded {
     #[schemars(range(min = -5, max = 1000))]
     a: u8,
     #[schemars(range(max = 10))]
@@ -130,7 +130,7 @@ pub struct Bounded {
 }
 
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
-pub struct Directions {
+pub(super) struct Directions {
     #[serde(skip_serializing, default)]
     only_in: u8,
     #[serde(skip_deserializing, default)]
@@ -141,7 +141,7 @@ pub struct Directions {
 }
 
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
-pub enum Ways {
+pub(super) enum Ways {
     #[serde(rename(serialize = "OUT", deserialize = "IN"))]
     Renamed,
     #[serde(skip_deserializing)]
@@ -152,14 +152,14 @@ pub enum Ways {
 
 /// What JSON has no number for becomes null, so a result that may hold it says so.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Measured {
-    pub value: f64,
+pub(super) struct Measured {
+    pub(super) value: f64,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[allow(dead_code, reason = "only its schema is looked at")]
-pub struct Unsayable {
-    pub by_day: BTreeMap<u8, String>,
-    pub deeper: Vec<Option<HashMap<i64, u8>>>,
-    pub wide: u128,
+pub(super) struct Unsayable {
+    pub(super) by_day: BTreeMap<u8, String>,
+    pub(super) deeper: Vec<Option<HashMap<i64, u8>>>,
+    pub(super) wide: u128,
 }

@@ -31,7 +31,7 @@ impl Choice {
     pub(super) fn fitting(&mut self, root: &Value, schema: &Value, depth: usize) -> Value {
         let Value::Object(node) = schema else { return self.any(depth.min(2)) };
         let mut value = self.by_own_words(root, schema, depth);
-        for reference in node.get("$ref").and_then(Value::as_str) {
+        if let Some(reference) = node.get("$ref").and_then(Value::as_str) {
             let target = root.pointer(reference.trim_start_matches('#')).unwrap();
             let part = self.fitting(root, target, depth.saturating_sub(1));
             value = joined(value, part);
