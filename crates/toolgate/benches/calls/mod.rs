@@ -78,7 +78,7 @@ pub(crate) fn order() -> String {
             "quantity": n % 7 + 1,
             "unit_price": (1999 + n * 137) as f64 / 100.0,
             "tax_rate": 0.19,
-            "gift": n % 5 == 0,
+            "gift": n.is_multiple_of(5),
             "options": [{ "name": "colour", "value": "dark green" }],
         })
     };

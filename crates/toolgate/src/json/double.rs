@@ -1,6 +1,11 @@
 //! Doubles as ECMAScript prints them, which is how RFC 8785 (3.2.2.3) wants them.
 
-/// Writes a finite double: its shortest decimal, without an exponent from 1e-6 up to 1e21.
+use std::ops::Range;
+
+/// Where the shortest decimal is printed without an exponent. From 1e-6 up to 1e21 ECMAScript has none.
+const PLAIN: Range<f64> = 1e-5..1e16;
+
+/// Writes a finite double: its shortest decimal.
 pub(super) fn print(out: &mut String, double: f64) {
     if double == 0.0 {
         // Minus zero is zero.
@@ -8,17 +13,13 @@ pub(super) fn print(out: &mut String, double: f64) {
     }
     let mut buffer = zmij::Buffer::new();
     let printed = buffer.format(double);
-    if let Some(integer) = printed.strip_suffix(".0") {
-        return out.push_str(integer);
+    if PLAIN.contains(&double.abs()) {
+        return out.push_str(printed.strip_suffix(".0").unwrap_or(printed));
     }
-    // An exponent has a sign and at most three digits.
-    if printed.bytes().rev().take(5).any(|byte| byte == b'e') {
-        return with_exponent(out, printed);
-    }
-    out.push_str(printed);
+    with_exponent(out, printed);
 }
 
-/// The shortest decimal goes over to exponents earlier than ECMAScript does.
+/// One that was printed with an exponent, which ECMAScript may write without.
 fn with_exponent(out: &mut String, printed: &str) {
     let (mantissa, exponent) = printed.split_once('e').unwrap_or((printed, "+0"));
     let (sign, mantissa) = match mantissa.strip_prefix('-') {

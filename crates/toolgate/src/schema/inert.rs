@@ -1,5 +1,7 @@
 //! Characters that a reader does not see or that act on what shows them.
 
+use std::fmt::Write;
+
 use serde_json::{Map, Value};
 
 use super::graph::escaped;
@@ -128,7 +130,11 @@ fn gather(value: &Value, at: &mut String, found: &mut Vec<(String, Control)>) {
         }
         Value::Array(items) => {
             for (index, item) in items.iter().enumerate() {
-                below(at, &index.to_string(), |at| gather(item, at, found));
+                let length = at.len();
+                // Writing to a String cannot fail.
+                let _ = write!(at, "/{index}");
+                gather(item, at, found);
+                at.truncate(length);
             }
         }
         Value::Object(members) => {

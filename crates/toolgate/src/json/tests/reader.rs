@@ -147,6 +147,25 @@ fn each_other_refusal_has_its_own_code() {
 }
 
 #[test]
+fn of_two_flaws_the_first_in_the_text_is_told() {
+    use FlawCode::*;
+    for (text, code, offset) in [
+        (r#"{"a": 1, "a": 2, "b": NaN}"#, DuplicateKey, 9),
+        (r#"{"a": 1, "a": 2, "b": "#, DuplicateKey, 9),
+        (r#"{"a": 1, "a": 2, "b": {"c": 1, "c": 2}}"#, DuplicateKey, 9),
+        (r#"{"a": 1, "b": {"c": 1, "c": 2}, "a": 2}"#, DuplicateKey, 23),
+        (r#"[{"a": 1, "a": 2}, [1,]]"#, DuplicateKey, 10),
+        (r#"{"a": 1, "b": [1, 1e999], "a": 2}"#, Number, 18),
+        // A name is repeated once it has a value.
+        (r#"{"a": 1, "a": NaN}"#, Syntax, 14),
+        (r#"{"a": 1, "a": "#, Truncated, 14),
+    ] {
+        let flaw = try_read(text).unwrap_err();
+        assert_eq!((flaw.code, flaw.offset), (code, offset), "{text}");
+    }
+}
+
+#[test]
 fn a_fence_inside_a_string_is_only_text() {
     assert_eq!(try_arguments(r#"{"code": "```"}"#).unwrap()["code"], "```");
     refused(r#"{"code": "```",}"#, FlawCode::Syntax, 15, "trailing comma");
