@@ -37,6 +37,7 @@ deadline = "5s"
 max_result = "16KB"
 preview = "Refund {order_id}"
 allow_identity_members = ["role"]
+open = true
 input = { properties = { order_id = { type = "string" } }, required = ["order_id"] }
 output = { type = "object" }
 approval = { when = "true", role = "manager", message = "Refunds need a manager." }

@@ -22,6 +22,7 @@ mod store;
 mod tokens;
 mod told;
 mod unread;
+mod warnings;
 
 use std::path::Path;
 use std::time::{Duration, Instant};

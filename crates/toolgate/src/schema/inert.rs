@@ -79,16 +79,6 @@ fn has(value: &Value, which: fn(char) -> bool) -> bool {
     }
 }
 
-/// Whether any string or member name holds a control character, or a line or paragraph separator.
-pub(super) fn has_control(value: &Value) -> bool {
-    match value {
-        Value::String(text) => is_controlled(text),
-        Value::Array(items) => items.iter().any(has_control),
-        Value::Object(members) => members.iter().any(|(name, value)| is_controlled(name) || has_control(value)),
-        _ => false,
-    }
-}
-
 /// The worst control character of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Control {
@@ -151,7 +141,7 @@ fn controls_text(c: char) -> bool {
 }
 
 /// ASCII first: most text needs one look at each byte.
-fn is_controlled(text: &str) -> bool {
+pub(super) fn is_controlled(text: &str) -> bool {
     text.bytes().any(|b| b < 0x20 || b == 0x7F) || (!text.is_ascii() && text.chars().any(controls_text))
 }
 
