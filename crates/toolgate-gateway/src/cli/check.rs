@@ -136,7 +136,7 @@ impl Report {
             output.labelled(Style::Place, &finding.place(), &finding.told());
         }
         for warning in &self.warnings {
-            output.labelled(Style::Place, &warning.place(), &format!("warning: {}", warning.told()));
+            output.labelled(Style::Warning, "warning", &warning.to_string());
         }
     }
 

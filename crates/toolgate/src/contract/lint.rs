@@ -40,9 +40,11 @@ pub(super) fn beside<'r>(tools: impl Iterator<Item = &'r Registered>) -> Vec<Too
         let problem = Problem { at: String::new(), code: "many_tools".into(), message, hint: Some(hint) };
         found.push(ToolFault { tool: String::new(), problem });
     }
-    found.extend(contracts.iter().filter_map(|contract| {
-        Some(ToolFault { tool: contract.name.clone(), problem: thin_description(contract)? })
-    }));
+    found.extend(
+        contracts.iter().filter_map(|contract| {
+            Some(ToolFault { tool: contract.name.clone(), problem: thin_description(contract)? })
+        }),
+    );
     let described: Vec<(&Contract, BTreeSet<String>)> =
         contracts.iter().map(|contract| (*contract, telling(&contract.description))).collect();
     for (index, (contract, words)) in described.iter().enumerate() {

@@ -19,6 +19,8 @@ use references::Reference;
 const MAX_SCHEMAS: usize = 10_000;
 /// JSON arrays and objects inside one another.
 const MAX_NESTING: usize = 64;
+/// Values of one enum.
+const MAX_VALUES: usize = 10_000;
 const MAX_FAULTS: usize = 200;
 const MAX_WARNINGS: usize = 50;
 
@@ -311,6 +313,10 @@ impl<'a> Walk<'a> {
         match value {
             Value::Array(values) if values.is_empty() => {
                 self.fault(place, "no value is allowed by an empty list", Some("list the allowed values".to_owned()));
+            }
+            Value::Array(values) if values.len() > MAX_VALUES => {
+                let hint = "say what they have in common with a pattern or a format".to_owned();
+                self.fault(place, "more than 10,000 values in one list", Some(hint));
             }
             Value::Array(values) => {
                 let mut seen = BTreeSet::new();

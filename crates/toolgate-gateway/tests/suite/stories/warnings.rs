@@ -38,9 +38,9 @@ fn a_check_shows_each_warning_at_its_line_and_ends_well() {
     let run = check(&folder, &[]);
     assert_eq!((run.exit, run.stderr.as_str()), (Some(0), ""), "{run:?}");
     for told in [
-        "tools/scan_links.toml:1:1: warning: thin_description: description: says no more than the name of the tool",
-        "tools/scan_links.toml:8:1: warning: untyped_parameter: input.properties.limit: no type is said",
-        "tools/scan_links.toml:9:12: warning: enum_without_way_out: input.properties.reason.enum: ",
+        "warning: tools/scan_links.toml:1:1: thin_description: description: says no more than the name of the tool",
+        "warning: tools/scan_links.toml:8:1: untyped_parameter: input.properties.limit: no type is said",
+        "warning: tools/scan_links.toml:9:12: enum_without_way_out: input.properties.reason.enum: ",
         "  hint: say what it does, what it gives, and when to use it",
     ] {
         assert!(run.stdout.contains(told), "{told} is not in {}", run.stdout);

@@ -112,6 +112,12 @@ fn references_stay_inside_the_document() {
         codes(&inside, &json!({ "a": 1, "b": "x", "c": 1 })),
         pairs(&[("type", "/a"), ("type", "/b"), ("type", "/c")])
     );
+    let own = input(json!({
+        "$id": "https://example.com/tool.json",
+        "properties": { "a": { "$ref": "https://example.com/tool.json#/$defs/a" }, "b": { "$ref": "https://example.com/tool.json#b" } },
+        "$defs": { "a": { "type": "string" }, "b": { "$anchor": "b", "type": "integer" } },
+    }));
+    assert_eq!(codes(&own, &json!({ "a": 1, "b": "x" })), pairs(&[("type", "/a"), ("type", "/b")]));
     let shared = json!({ "properties": { "c": { "$ref": "#/x-shared/c" } }, "x-shared": { "c": { "typ": "null" } } });
     assert_eq!(fault(shared).at, "/x-shared/c/typ");
 }

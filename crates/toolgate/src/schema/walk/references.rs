@@ -51,7 +51,7 @@ impl<'a> Walk<'a> {
 
     pub(super) fn reference(&mut self, from: NodeId, place: &str, shape: Shape, value: &Value) {
         let Value::String(to) = value else { return self.wrong(place, "a reference such as #/$defs/name", value) };
-        let Some(inside) = to.strip_prefix('#') else {
+        let Some(inside) = self.inside(to) else {
             let hint = "copy the schema under $defs and refer to #/$defs/...";
             return self.fault(place, "refers to outside of this document", Some(hint.to_owned()));
         };
@@ -60,6 +60,19 @@ impl<'a> Walk<'a> {
         }
         let dynamic = shape == Shape::AnchorReference;
         self.references.push_back(Reference { from, at: place.to_owned(), to: decoded(inside), dynamic });
+    }
+
+    /// The fragment of a reference that stays inside: the document may be called by the address that it gives itself.
+    fn inside<'r>(&self, to: &'r str) -> Option<&'r str> {
+        if to.starts_with('#') {
+            return to.strip_prefix('#');
+        }
+        let key = if self.draft == Draft::Draft4 { "id" } else { "$id" };
+        let own = self.document.get(key)?.as_str()?.trim_end_matches('#');
+        match to.strip_prefix(own).filter(|_| own.contains("://"))? {
+            "" => Some(""),
+            rest => rest.strip_prefix('#'),
+        }
     }
 
     /// Follows every reference: pointers first, for what they lead to may hold more references and anchors.
