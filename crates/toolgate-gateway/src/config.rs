@@ -40,6 +40,8 @@ pub struct Loaded {
     pub operator_speaks: bool,
     /// The tools that it does without: only what is loaded to serve has any.
     pub set_aside: Vec<SetAside>,
+    /// What of the folder holds and is probably not meant.
+    pub warnings: Vec<Finding>,
     /// The servers that its tools are asked of.
     pub(crate) upstreams: Upstreams,
 }
@@ -66,6 +68,8 @@ pub struct Ready {
     pub operator_speaks: bool,
     /// The tools that it does without: only what is loaded to serve has any.
     pub set_aside: Vec<SetAside>,
+    /// What of the folder holds and is probably not meant.
+    pub warnings: Vec<Finding>,
     /// The servers that its tools are asked of.
     pub(crate) upstreams: Upstreams,
 }
@@ -115,8 +119,9 @@ pub fn load(dir: &Path, purpose: Purpose) -> Result<Loaded, LoadError> {
 
 /// Loads the gate of a folder, with what the folder cannot say, such as another clock, said to the builder.
 pub fn load_with(dir: &Path, purpose: Purpose, adjust: impl FnOnce(Builder) -> Builder) -> Result<Loaded, LoadError> {
-    let Ready { gate, identity, http, operator_speaks, set_aside, upstreams } = ready_with(dir, purpose, adjust)?;
-    Ok(Loaded { gate: gate.open()?, identity, http, operator_speaks, set_aside, upstreams })
+    let Ready { gate, identity, http, operator_speaks, set_aside, warnings, upstreams } =
+        ready_with(dir, purpose, adjust)?;
+    Ok(Loaded { gate: gate.open()?, identity, http, operator_speaks, set_aside, warnings, upstreams })
 }
 
 /// Reads and checks a folder for a server, and leaves it as it is: its gate is opened by whoever needs it.
@@ -173,7 +178,10 @@ fn ready_with(dir: &Path, purpose: Purpose, adjust: impl FnOnce(Builder) -> Buil
                 .open_store(store);
             let Settings { identity, http, operator_speaks, .. } = settings;
             let upstreams = means.upstreams;
-            let ready = |gate| Ready { gate, identity, http, operator_speaks, set_aside: Vec::new(), upstreams };
+            let ready = |gate: Prepared| {
+                let warnings = reader::warnings(&sources, gate.warnings());
+                Ready { gate, identity, http, operator_speaks, set_aside: Vec::new(), warnings, upstreams }
+            };
             match purpose {
                 Purpose::Run | Purpose::Read | Purpose::Look | Purpose::Rehearse => {
                     adjust(builder).prepare().map(|gate| Some(ready(gate)))

@@ -38,8 +38,15 @@ enum Step {
 }
 
 /// The pages beside the README.
-const PAGES: [&str; 6] =
-    ["docs/admit.md", "docs/dialects.md", "docs/folder.md", "docs/http.md", "docs/lenient.md", "docs/mcp.md"];
+const PAGES: [&str; 7] = [
+    "docs/admit.md",
+    "docs/dialects.md",
+    "docs/folder.md",
+    "docs/http.md",
+    "docs/lenient.md",
+    "docs/mcp.md",
+    "docs/schemas.md",
+];
 /// Where a page's server listens, for its reader.
 const DOOR: &str = "127.0.0.1:8787";
 /// Where a page's reader works, and where they keep the program.

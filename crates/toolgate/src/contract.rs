@@ -3,6 +3,7 @@
 
 mod allowances;
 pub(crate) mod content;
+mod lint;
 mod parse;
 mod registry;
 mod tool;
@@ -56,6 +57,7 @@ pub struct Contract {
     /// Whether somebody else's server wrote description and schemas.
     pub(crate) imported: bool,
     pub(crate) digest: Digest,
+    pub(crate) warnings: Vec<Problem>,
 }
 
 /// Whether a tool changes the world.
@@ -195,6 +197,13 @@ impl Contract {
     /// What its backend is, as the contract says it.
     pub fn backend(&self) -> &Value {
         &self.backend
+    }
+
+    /// What of the contract's schemas holds and is probably not meant, each with a place, a stable code and what to do. A
+    /// contract with warnings is used all the same. What a gate is warned of besides, such as descriptions that models
+    /// cannot tell apart, [`Gate::warnings`](crate::Gate::warnings) tells.
+    pub fn warnings(&self) -> &[Problem] {
+        &self.warnings
     }
 
     /// Whether its results are MCP's content blocks: those of an `mcp` backend whose tool declares no output schema.

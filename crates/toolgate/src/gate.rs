@@ -15,7 +15,7 @@ use crate::approval::{Approval, Decision, NotDecided};
 use crate::call::Call;
 use crate::catalogue::Catalogue;
 use crate::clock::Clock;
-use crate::contract::{Contract, Registry};
+use crate::contract::{Contract, Registry, ToolFault};
 use crate::fault::Fault;
 use crate::ledger::{self, Store};
 use crate::policy::Policies;
@@ -242,6 +242,11 @@ impl Gate {
     /// All contracts, by name, whoever may see them.
     pub fn contracts(&self) -> impl Iterator<Item = &Contract> {
         self.line.registry.iter().map(|tool| &tool.contract)
+    }
+
+    /// What of its contracts holds and is probably not meant, each by itself and beside the others.
+    pub fn warnings(&self) -> Vec<ToolFault> {
+        self.line.registry.warnings()
     }
 
     /// How many policies judge its calls, those that contracts stand for among them.

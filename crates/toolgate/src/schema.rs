@@ -13,13 +13,18 @@ mod graph;
 mod hints;
 mod inert;
 mod keywords;
+mod lengths;
 mod lenient;
+mod linear;
+mod lint;
 mod pattern;
 mod problems;
 mod project;
 mod readings;
 mod unions;
 mod walk;
+mod weight;
+mod words;
 
 use std::fmt;
 
@@ -31,6 +36,7 @@ pub use bound::{Bounded, TooLarge, Truncated, bound_free};
 pub use inert::inert;
 pub use problems::{Problem, Problems};
 
+use budget::Cost;
 use graph::{Graph, Judges, NodeId, Others, segments};
 use inert::Control;
 
@@ -45,18 +51,29 @@ pub struct Schema {
     imported: bool,
     /// INVARIANT (closed top): undeclared members of the top level are refused here, because the engine was not told to.
     closed: bool,
+    cost: Cost,
+    warnings: Vec<Problem>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    Input,
+    Input(Undeclared),
     Output,
+}
+
+/// What becomes of a member of the arguments that a schema does not speak of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Undeclared {
+    /// The call is refused.
+    Refused,
+    /// It is taken as it is.
+    Allowed,
 }
 
 /// Who wrote a document. What the operator misspells is a fault, since it would not hold; what an imported document says
 /// beyond JSON Schema was never meant to hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Author {
+pub(crate) enum Author {
     Operator,
     SomebodyElse,
 }
@@ -74,11 +91,18 @@ pub struct SchemaFault {
 
 impl Schema {
     /// The schema of a call's arguments: an object. A top level that does not speak of undeclared members forbids
-    /// them, and strings hold no control characters (`"x-multiline": true` allows line feeds and tabs).
+    /// them, and one that allows any is a fault; strings hold no control characters (`"x-multiline": true` allows line
+    /// feeds and tabs). A string of which the schema says no length has at most 65,536 characters (262,144 where
+    /// somebody else wrote the schema), and a list of which it says no count at most 1,000 items.
     ///
     /// Fails with every fault of the document at once.
     pub fn input(document: &Value) -> Result<Self, Vec<SchemaFault>> {
-        compile::compile(document, Kind::Input, Author::Operator)
+        Self::of_arguments(document, Author::Operator, Undeclared::Refused)
+    }
+
+    /// As [`Schema::input`], but members of the top level that the schema does not declare are allowed.
+    pub fn open_input(document: &Value) -> Result<Self, Vec<SchemaFault>> {
+        Self::of_arguments(document, Author::Operator, Undeclared::Allowed)
     }
 
     /// The schema of a result: undeclared members are dropped by [`Schema::project`], also where the schema forbids
@@ -86,18 +110,37 @@ impl Schema {
     ///
     /// Fails with every fault of the document at once.
     pub fn output(document: &Value) -> Result<Self, Vec<SchemaFault>> {
-        compile::compile(document, Kind::Output, Author::Operator)
+        Self::of_results(document, Author::Operator)
     }
 
     /// As [`Schema::input`], for a document that somebody else wrote: keywords and formats that are not known are
-    /// annotations, as JSON Schema has it, and strings may hold line feeds, carriage returns and tabs everywhere.
+    /// annotations, as JSON Schema has it, what it says of undeclared members stands, and strings may hold line feeds,
+    /// carriage returns and tabs everywhere. A pattern that backtracks is held to within a bound of steps.
     pub fn imported_input(document: &Value) -> Result<Self, Vec<SchemaFault>> {
-        compile::compile(document, Kind::Input, Author::SomebodyElse)
+        Self::of_arguments(document, Author::SomebodyElse, Undeclared::Refused)
     }
 
     /// As [`Schema::output`], for a document that somebody else wrote.
     pub fn imported_output(document: &Value) -> Result<Self, Vec<SchemaFault>> {
-        compile::compile(document, Kind::Output, Author::SomebodyElse)
+        Self::of_results(document, Author::SomebodyElse)
+    }
+
+    pub(crate) fn of_arguments(
+        document: &Value,
+        author: Author,
+        undeclared: Undeclared,
+    ) -> Result<Self, Vec<SchemaFault>> {
+        compile::compile(document, Kind::Input(undeclared), author)
+    }
+
+    pub(crate) fn of_results(document: &Value, author: Author) -> Result<Self, Vec<SchemaFault>> {
+        compile::compile(document, Kind::Output, author)
+    }
+
+    /// What of the document holds and is probably not meant: keywords that nothing is held to, parameters of which no
+    /// type is told. Each has its place in the document, and a stable code.
+    pub fn warnings(&self) -> &[Problem] {
+        &self.warnings
     }
 
     /// The document as it was declared.
@@ -109,8 +152,11 @@ impl Schema {
     ///
     /// A result that will be projected is best projected first; the answer then holds for what is shown.
     pub fn is_valid(&self, value: &Value) -> bool {
+        if !self.affords(value) {
+            return false;
+        }
         match self.kind {
-            Kind::Input => self.holds(value) && self.controls(value).is_empty(),
+            Kind::Input(_) => self.holds(value) && (self.is_plain(value) || self.is_admissible(value)),
             Kind::Output => self.holds(value) || self.holds(&self.project(value.clone())),
         }
     }
@@ -121,7 +167,7 @@ impl Schema {
             return Problems::default();
         }
         match self.kind {
-            Kind::Input => problems::of(self, value),
+            Kind::Input(_) => problems::of(self, value),
             Kind::Output => problems::of(self, &self.project(value.clone())),
         }
     }
@@ -143,7 +189,7 @@ impl Schema {
         let mut here = vec![Graph::ROOT];
         for (depth, name) in segments(pointer).enumerate() {
             let certain = self.graph.mandatory(&here);
-            let object = depth == 0 && self.kind == Kind::Input
+            let object = depth == 0 && self.kind.is_input()
                 || certain
                     .iter()
                     .any(|id| self.written(*id).and_then(|s| s.get("type")).is_some_and(|t| t == "object"));
@@ -165,13 +211,26 @@ impl Schema {
         self.graph.node(id)?.written(&self.document)
     }
 
+    /// Whether `value` fits each of these schemas, taken by themselves.
+    fn accepted_all(&self, ids: &[NodeId], value: &Value) -> bool {
+        ids.iter().all(|id| self.judges.accept(&self.document, &self.graph, *id, value))
+    }
+
     /// Whether `value` fits one of these schemas, taken by themselves.
     fn accepted(&self, ids: &[NodeId], value: &Value) -> bool {
         ids.iter().any(|id| self.judges.accept(&self.document, &self.graph, *id, value))
     }
 
+    /// Whether what the engine does not look at holds as well: control characters, and lengths of which nothing is said.
+    fn is_admissible(&self, value: &Value) -> bool {
+        self.controls(value).is_empty() && self.excesses(value).is_empty()
+    }
+
     fn holds(&self, value: &Value) -> bool {
-        self.validator.is_valid(value) && (!self.closed || self.strangers(value).is_empty())
+        // A call's arguments are an object, also where the schema forgets to say so.
+        (value.is_object() || !self.kind.is_input())
+            && self.validator.is_valid(value)
+            && (!self.closed || self.strangers(value).is_empty())
     }
 
     /// The top-level members that no schema declares (see `closed top`).
@@ -200,9 +259,23 @@ impl Schema {
         found.into_iter().map(|(at, _)| at).collect()
     }
 
+    /// Whether a text at this place may have lines.
+    fn takes_lines(&self, at: &str) -> bool {
+        self.imported || self.is_multiline(at)
+    }
+
     fn is_multiline(&self, at: &str) -> bool {
         let spread = self.graph.spread(&self.graph.entries(at));
         self.graph.each(&spread).any(|node| node.multiline)
+    }
+}
+
+impl Kind {
+    fn is_input(self) -> bool {
+        match self {
+            Self::Input(_) => true,
+            Self::Output => false,
+        }
     }
 }
 

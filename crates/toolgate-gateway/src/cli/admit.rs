@@ -47,7 +47,8 @@ const MANUAL: &str = r#"A case is a JSON object:
 An answer is one of:
   {"id": ..., "calls": [...]}  each call of the input, in its order. Admitted:
                                {"call_id", "tool", "arguments", "digest",
-                               "leniencies"}; refused: {"call_id", "error"}
+                               "leniencies"}; refused: {"call_id", "error"}.
+                               "warnings" of the contracts, if there are any
   {"id": ..., "error": {...}}  `invalid_line`: the line is no case, or too long
                                `invalid_contract`: every problem of a contract
                                `broken_message`: the input is no message

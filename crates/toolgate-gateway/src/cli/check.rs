@@ -35,6 +35,8 @@ pub(super) struct Check {
 struct Report {
     ok: bool,
     findings: Vec<Finding>,
+    /// What holds and is probably not meant. A folder with warnings is sound.
+    warnings: Vec<Finding>,
     /// How much a sound folder has.
     #[serde(flatten)]
     counts: Option<Counts>,
@@ -103,11 +105,13 @@ fn changed(dir: &Path) -> Failure {
 /// Everything that is wrong with the folder and, if nothing is, the cases that do not hold.
 async fn examined(dir: &Path, loaded: Result<Loaded, Vec<Finding>>) -> Result<Report, Failure> {
     let (cases, mut findings) = Cases::read(dir);
-    let counts = match loaded {
-        Ok(Loaded { gate, .. }) => Some(Counts { tools: gate.contracts().count(), policies: gate.policy_count() }),
+    let (counts, warnings) = match loaded {
+        Ok(Loaded { gate, warnings, .. }) => {
+            (Some(Counts { tools: gate.contracts().count(), policies: gate.policy_count() }), warnings)
+        }
         Err(wrong) => {
             findings.extend(wrong);
-            None
+            (None, Vec::new())
         }
     };
     let mut judged = Judged { judged: 0, failed: 0 };
@@ -123,7 +127,7 @@ async fn examined(dir: &Path, loaded: Result<Loaded, Vec<Finding>>) -> Result<Re
         }
     }
     findings.sort();
-    Ok(Report { ok: findings.is_empty(), findings, counts, cases: judged })
+    Ok(Report { ok: findings.is_empty(), findings, warnings, counts, cases: judged })
 }
 
 impl Report {
@@ -136,6 +140,9 @@ impl Report {
         }
         for finding in &self.findings {
             output.labelled(Style::Place, &finding.place(), &finding.told());
+        }
+        for warning in &self.warnings {
+            output.labelled(Style::Warning, "warning", &warning.to_string());
         }
     }
 

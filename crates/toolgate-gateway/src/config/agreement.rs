@@ -41,6 +41,7 @@ lenient = ["integer_as_string", "code_fence"]
 lenient_for_write = ["integer_as_string", "code_fence"]
 fill_defaults = true
 arguments = { size = "64KB", depth = 8, members = 100 }
+open = true
 input = { properties = { order_id = { type = "string" } }, required = ["order_id"] }
 output = { type = "object" }
 approval = { when = "true", role = "manager", message = "Refunds need a manager." }

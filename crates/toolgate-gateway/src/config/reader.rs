@@ -343,6 +343,20 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// What of the contracts holds and is probably not meant, each at its place.
+pub(super) fn warnings(sources: &[Source], warnings: Vec<ToolFault>) -> Vec<Finding> {
+    let mut findings: Vec<Finding> = warnings
+        .into_iter()
+        .map(|ToolFault { tool, problem }| match sources.iter().find(|source| source.tool_name() == tool) {
+            Some(source) => located_problem(source, problem),
+            None => Finding::of_file("tools", problem.code, problem.message).hint(problem.hint),
+        })
+        .collect();
+    findings.sort();
+    findings.dedup();
+    findings
+}
+
 /// A problem with the place at which it stands.
 fn located_problem(source: &Source, problem: Problem) -> Finding {
     let message = match problem.at.as_str() {

@@ -24,6 +24,7 @@ mod tags;
 mod tokens;
 mod told;
 mod unread;
+mod warnings;
 
 use std::path::Path;
 use std::time::{Duration, Instant};

@@ -7,13 +7,13 @@ use serde_json::Value;
 
 use super::{
     Access, ApprovalRule, Contract, Fact, Lane, MappedError, Once, OnceScope, Reconcile, Repeat, Resource, Retry,
-    allowances, content, is_tag,
+    allowances, content, is_tag, lint,
 };
 use crate::approval::Approvers;
 use crate::fields::{Fields, Problems};
 use crate::json::{Digest, canonical};
 use crate::refusal::Effect;
-use crate::schema::{Problem, Schema, SchemaFault};
+use crate::schema::{Author, Problem, Schema, SchemaFault, Undeclared};
 use crate::template::{Hole, Template};
 
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -73,12 +73,11 @@ impl Contract {
         let max_result = top.bytes("max_result", MAX_RESULT, &mut problems);
         let allowed = top.texts("allow_identity_members", &mut problems);
         let imported = top.flag("imported", &mut problems);
-        let (take_input, take_output): (Compile, Compile) = match imported {
-            true => (Schema::imported_input, Schema::imported_output),
-            false => (Schema::input, Schema::output),
-        };
+        let undeclared = if top.flag("open", &mut problems) { Undeclared::Allowed } else { Undeclared::Refused };
+        let author = if imported { Author::SomebodyElse } else { Author::Operator };
+        let take_input = |document: &Value| Schema::of_arguments(document, author, undeclared);
         let input = read_input(&mut top, take_input, &allowed, &mut problems);
-        let output = read_schema(&mut top, "output", take_output, &mut problems);
+        let output = read_schema(&mut top, "output", |document| Schema::of_results(document, author), &mut problems);
         let named = allowances::Named::read(&mut top, &mut problems);
         let fill_defaults = top.flag("fill_defaults", &mut problems);
         let arguments = top.bounds("arguments", &mut problems);
@@ -136,8 +135,10 @@ impl Contract {
             content,
             imported,
             digest: Digest::of(canonical(keys).as_bytes()),
+            warnings: Vec::new(),
         };
         contract.check_templates(&mut problems);
+        let contract = Self { warnings: lint::of(&contract), ..contract };
         (Some(contract), problems.0)
     }
 
@@ -251,10 +252,12 @@ fn check_tags(tags: &[String], problems: &mut Problems) {
     }
 }
 
-/// How a document becomes a schema.
-type Compile = fn(&Value) -> Result<Schema, Vec<SchemaFault>>;
-
-fn read_input(top: &mut Fields<'_>, compile: Compile, allowed: &[String], problems: &mut Problems) -> Option<Schema> {
+fn read_input(
+    top: &mut Fields<'_>,
+    compile: impl Fn(&Value) -> Result<Schema, Vec<SchemaFault>>,
+    allowed: &[String],
+    problems: &mut Problems,
+) -> Option<Schema> {
     if top.raw("input").is_none() {
         problems.hinted("/input", "required", "`input` is missing", Some("input = { properties = {} }".into()));
         return None;
@@ -297,7 +300,12 @@ fn identity_members(schema: &Value, at: &str, named: &mut Vec<(String, String)>)
     }
 }
 
-fn read_schema(top: &mut Fields<'_>, key: &'static str, compile: Compile, problems: &mut Problems) -> Option<Schema> {
+fn read_schema(
+    top: &mut Fields<'_>,
+    key: &'static str,
+    compile: impl Fn(&Value) -> Result<Schema, Vec<SchemaFault>>,
+    problems: &mut Problems,
+) -> Option<Schema> {
     match compile(top.raw(key)?) {
         Ok(schema) => Some(schema),
         Err(faults) => {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
-use super::{Access, Contract, Fact, Tool};
+use super::{Access, Contract, Fact, Tool, lint};
 use crate::backend::Backend;
 use crate::fields::{Problems, nearest};
 use crate::schema::Problem;
@@ -21,10 +21,10 @@ pub(crate) struct Registry {
     tools: BTreeMap<String, Arc<Registered>>,
 }
 
-/// One problem of one contract.
+/// One problem of one contract, or one warning.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolFault {
-    /// The name of the tool.
+    /// The name of the tool; empty for what is of the gate as a whole.
     pub tool: String,
     /// What is wrong, with its place as a JSON pointer.
     pub problem: Problem,
@@ -119,6 +119,14 @@ impl Registry {
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Registered> + Clone {
         self.tools.values().map(|tool| &**tool)
+    }
+
+    /// What of the contracts holds and is probably not meant.
+    pub(crate) fn warnings(&self) -> Vec<ToolFault> {
+        let contracts = self.iter().map(|tool| &tool.contract);
+        let own = contracts.flat_map(|contract| contract.warnings.iter().map(|problem| (&contract.name, problem)));
+        let own = own.map(|(tool, problem)| ToolFault { tool: tool.clone(), problem: problem.clone() });
+        own.chain(lint::beside(self.iter())).collect()
     }
 
     /// What one contract says of other tools.

@@ -241,6 +241,11 @@ impl Prepared {
         self.registry.iter().map(|tool| &tool.contract)
     }
 
+    /// What of its contracts holds and is probably not meant, each by itself and beside the others.
+    pub fn warnings(&self) -> Vec<ToolFault> {
+        self.registry.warnings()
+    }
+
     /// Opens the store, and with it the gate.
     pub fn open(&self) -> Result<Gate, StoreError> {
         let store = (self.store)()?;

@@ -12,8 +12,11 @@ use super::keywords::Applies;
 
 /// Schemas that apply at one place of a value, counted as often as they apply.
 const MAX_STEPS: u64 = 10_000;
+/// The patterns, formats and comparisons at one place, each counted as often as it applies. A text of 10 kB is held to
+/// them in well under a second.
+const MAX_BULK: u64 = 20_000;
 /// Steps of this analysis itself.
-const MAX_WORK: usize = 4_000_000;
+const MAX_WORK: usize = 400_000;
 /// As deep as an admitted value can be.
 const LEVELS: usize = 64;
 /// Schemas inside one another, references followed: the engine's stack grows with this when it compiles.
@@ -21,6 +24,15 @@ const MAX_DEPTH: usize = 128;
 /// Schemas in a row that apply to one value, a branch counted twice: the engine's stack grows with this and with the
 /// depth of the value.
 const MAX_CHAIN: usize = 24;
+
+/// The most that one place of a value can cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Cost {
+    /// Steps, whatever stands there.
+    pub(super) steps: u64,
+    /// Steps for each byte of what stands there.
+    pub(super) bulk: u64,
+}
 
 /// How often each schema applies at one place.
 type Times = BTreeMap<NodeId, u64>;
@@ -31,6 +43,7 @@ struct Budget<'a> {
     /// The position of each schema in `order`.
     ranks: Vec<usize>,
     work: usize,
+    most: Cost,
 }
 
 /// What applies to the members (or the items) of a value.
@@ -49,7 +62,8 @@ enum Part<'a> {
     Item(usize),
 }
 
-pub(super) fn check(graph: &Graph) -> Result<(), SchemaFault> {
+/// The cost of a check under this schema, if that is bounded well.
+pub(super) fn check(graph: &Graph) -> Result<Cost, SchemaFault> {
     let order = in_place_order(graph)?;
     depth(graph)?;
     let mut ranks = vec![0; graph.nodes.len()];
@@ -58,7 +72,7 @@ pub(super) fn check(graph: &Graph) -> Result<(), SchemaFault> {
             *slot = rank;
         }
     }
-    Budget { graph, order, ranks, work: 0 }.check()
+    Budget { graph, order, ranks, work: 0, most: Cost::default() }.check()
 }
 
 /// The schemas in an order in which each stands before those that it applies in place.
@@ -138,7 +152,7 @@ fn depth(graph: &Graph) -> Result<(), SchemaFault> {
 
 impl Budget<'_> {
     /// Level by level of the value: each kind of place that can be there, once.
-    fn check(mut self) -> Result<(), SchemaFault> {
+    fn check(mut self) -> Result<Cost, SchemaFault> {
         let mut seen: HashSet<Times> = HashSet::new();
         let mut level = vec![Times::from([(Graph::ROOT, 1)])];
         for _ in 0..LEVELS {
@@ -153,7 +167,7 @@ impl Budget<'_> {
             }
             level = below;
         }
-        Ok(())
+        Ok(self.most)
     }
 
     /// All that applies at one place, given what applies there directly.
@@ -161,15 +175,19 @@ impl Budget<'_> {
         let rank = |id: &NodeId| self.ranks.get(id.0).copied().unwrap_or(0);
         let mut open: BTreeMap<usize, u64> = direct.iter().map(|(id, times)| (rank(id), *times)).collect();
         let mut settled = Times::new();
-        let mut total = 0_u64;
+        let mut total = Cost::default();
         while let Some((next, times)) = open.pop_first() {
             let Some((id, node)) = self.order.get(next).and_then(|id| Some((*id, self.graph.node(*id)?))) else {
                 continue;
             };
-            total = total.saturating_add(times);
+            total.steps = total.steps.saturating_add(times.saturating_mul(node.weight.steps.max(1)));
+            total.bulk = total.bulk.saturating_add(times.saturating_mul(node.weight.bulk));
             self.work += 1 + node.edges.len();
-            if total > MAX_STEPS || self.work > MAX_WORK {
+            if total.steps > MAX_STEPS || self.work > MAX_WORK {
                 return Err(multiplied(&node.at));
+            }
+            if total.bulk > MAX_BULK {
+                return Err(heavy(&node.at));
             }
             settled.insert(id, times);
             // Where members count as evaluated only if a branch holds, the engine checks the branches a second time.
@@ -179,6 +197,8 @@ impl Budget<'_> {
                 *sum = sum.saturating_add(times.saturating_mul(again));
             }
         }
+        self.most.steps = self.most.steps.max(total.steps);
+        self.most.bulk = self.most.bulk.max(total.bulk);
         Ok(settled)
     }
 
@@ -265,6 +285,14 @@ fn multiplied(at: &str) -> SchemaFault {
         at,
         "the cost of a check is not bounded well: references and branches multiply to more than 10,000 schemas at one place of a value",
         "reach each shared schema, and each recursion, by one way only",
+    )
+}
+
+fn heavy(at: &str) -> SchemaFault {
+    fault(
+        at,
+        "the cost of a check is not bounded well: the patterns, formats and enums at one place of a value are too many or too large",
+        "use fewer of them, with smaller counts, or list the values in one enum",
     )
 }
 

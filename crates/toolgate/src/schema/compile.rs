@@ -1,19 +1,17 @@
 //! From a document to a compiled schema.
 
-use jsonschema::{Draft, PatternOptions, ValidationError, ValidationOptions, Validator};
+use jsonschema::{Draft, ValidationError, ValidationOptions};
 use serde_json::{Map, Value, json};
 
 use super::graph::{Graph, Judges, Others};
-use super::walk::Walk;
-use super::{Author, Kind, Schema, SchemaFault, budget, inert, keywords};
-
-/// Bytes of one compiled pattern.
-const PATTERN_BYTES: usize = 1 << 20;
+use super::pattern::Matching;
+use super::walk::{Read, Walk};
+use super::{Author, Kind, Schema, SchemaFault, Undeclared, budget, inert, keywords, lint};
 
 /// How an input schema forbids undeclared members at its top level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Closing {
-    /// It speaks of them itself.
+    /// It speaks of them itself, or its contract does.
     Said,
     /// A keyword is added.
     Keyword(&'static str),
@@ -24,16 +22,16 @@ enum Closing {
 
 pub(super) fn compile(document: &Value, kind: Kind, author: Author) -> Result<Schema, Vec<SchemaFault>> {
     let document = match (document, kind) {
-        (Value::Bool(true), Kind::Input) => Value::Object(Map::new()),
+        (Value::Bool(true), Kind::Input(_)) => Value::Object(Map::new()),
         (document, _) => document.clone(),
     };
     let draft = draft(&document).map_err(|fault| vec![fault])?;
     let mut faults = Vec::new();
-    if kind == Kind::Input {
+    if kind.is_input() {
         faults.extend(not_of_an_object(&document));
     }
-    let mut graph = match Walk::new(&document, draft, author).run() {
-        Ok(graph) if faults.is_empty() => graph,
+    let Read { mut graph, patterns, warnings } = match Walk::new(&document, draft, author).run() {
+        Ok(read) if faults.is_empty() => read,
         Ok(_) => return Err(faults),
         Err(more) => {
             faults.extend(more);
@@ -41,54 +39,65 @@ pub(super) fn compile(document: &Value, kind: Kind, author: Author) -> Result<Sc
         }
     };
     let closing = match kind {
-        Kind::Input => closing(&document, &graph, draft),
+        Kind::Input(undeclared) => {
+            faults.extend(contradicted(&document, &graph, undeclared, author));
+            closing(&document, &graph, draft, undeclared)
+        }
         Kind::Output => Closing::Said,
     };
+    if !faults.is_empty() {
+        return Err(faults);
+    }
     if let (Closing::Keyword("unevaluatedProperties"), Some(root)) = (closing, graph.node_mut(Graph::ROOT)) {
         root.unevaluated = true;
     }
-    budget::check(&graph).map_err(|fault| vec![fault])?;
+    let cost = budget::check(&graph).map_err(|fault| vec![fault])?;
+    let matching = patterns.built()?;
     let mut compiled = document.clone();
-    if let (Kind::Input, Value::Object(top)) = (kind, &mut compiled) {
-        // Before 2019-09 a `$ref` silences what stands beside it; a call's arguments are an object in any case.
-        top.entry("type").or_insert_with(|| json!("object"));
-        if let Closing::Keyword(keyword) = closing {
-            top.insert(keyword.to_owned(), json!(false));
-        }
+    if let (Closing::Keyword(keyword), Value::Object(top)) = (closing, &mut compiled) {
+        top.insert(keyword.to_owned(), json!(false));
     }
-    let validator = engine(draft, author).build(&compiled).map_err(|error| vec![unbuilt(&error)])?;
-    let judges = Judges::new(&graph, draft, author);
+    let engine = Engine { draft, author, matching };
+    let validator = engine.options().build(&compiled).map_err(|error| vec![unbuilt(&error)])?;
+    let judges = Judges::new(&graph, engine);
     let imported = author == Author::SomebodyElse;
-    Ok(Schema { document, kind, validator, graph, judges, imported, closed: closing == Closing::Ours })
+    let closed = closing == Closing::Ours;
+    let mut schema = Schema { document, kind, validator, graph, judges, imported, closed, cost, warnings };
+    schema.warnings.extend(lint::of(&schema));
+    Ok(schema)
 }
 
-/// The engine: offline, linear patterns, formats asserted.
-pub(super) fn engine(draft: Draft, author: Author) -> ValidationOptions<'static> {
-    let patterns = PatternOptions::regex().size_limit(PATTERN_BYTES).dfa_size_limit(PATTERN_BYTES);
-    let mut options = jsonschema::options()
-        .with_draft(draft)
-        .offline()
-        .with_pattern_options(patterns)
-        .should_validate_formats(true)
-        .should_ignore_unknown_formats(author == Author::SomebodyElse);
-    for name in keywords::formats() {
-        if options.is_known_format(draft, name) {
-            continue;
-        }
-        let newest = jsonschema::options()
-            .with_draft(Draft::Draft202012)
+/// The engine: offline, bounded patterns, formats asserted.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Engine {
+    pub(super) draft: Draft,
+    pub(super) author: Author,
+    pub(super) matching: Matching,
+}
+
+impl Engine {
+    pub(super) fn options(self) -> ValidationOptions<'static> {
+        let Self { draft, author, matching } = self;
+        let mut options = matching
+            .set(jsonschema::options())
+            .with_draft(draft)
+            .offline()
             .should_validate_formats(true)
-            .build(&json!({ "format": name }));
-        if let Ok(newest) = newest {
-            options = options.with_format(name, move |text: &str| newest.is_valid(&Value::String(text.to_owned())));
+            .should_ignore_unknown_formats(author == Author::SomebodyElse);
+        for name in keywords::formats() {
+            if options.is_known_format(draft, name) {
+                continue;
+            }
+            let newest = jsonschema::options()
+                .with_draft(Draft::Draft202012)
+                .should_validate_formats(true)
+                .build(&json!({ "format": name }));
+            if let Ok(newest) = newest {
+                options = options.with_format(name, move |text: &str| newest.is_valid(&Value::String(text.to_owned())));
+            }
         }
+        options
     }
-    options
-}
-
-/// A matcher of names; `None` where the pattern does not compile.
-pub(super) fn matcher(pattern: &str) -> Option<Validator> {
-    engine(Draft::Draft202012, Author::Operator).build(&json!({ "pattern": pattern })).ok()
 }
 
 fn draft(document: &Value) -> Result<Draft, SchemaFault> {
@@ -132,9 +141,49 @@ fn not_of_an_object(document: &Value) -> Option<SchemaFault> {
     }
 }
 
-fn closing(document: &Value, graph: &Graph, draft: Draft) -> Closing {
+/// What a schema says of undeclared members against what its contract says. One that somebody else wrote may allow them.
+fn contradicted(document: &Value, graph: &Graph, undeclared: Undeclared, author: Author) -> Vec<SchemaFault> {
+    const SAY: [&str; 2] = ["additionalProperties", "unevaluatedProperties"];
+    let fault = |at: String, message: &str, hint: &str| SchemaFault {
+        at: inert::visible(&at),
+        message: message.to_owned(),
+        hint: Some(hint.to_owned()),
+    };
+    match (undeclared, author) {
+        (Undeclared::Refused, Author::SomebodyElse) => Vec::new(),
+        (Undeclared::Allowed, _) => {
+            let forbids = |name: &&str| document.get(*name) == Some(&Value::Bool(false));
+            let message = "forbids undeclared members, and the contract says `open = true`";
+            let said = SAY.into_iter().filter(forbids);
+            said.map(|name| fault(format!("/{name}"), message, "leave one of the two out")).collect()
+        }
+        (Undeclared::Refused, Author::Operator) => {
+            let spread = graph.spread(&[Graph::ROOT]);
+            let places = spread.iter().filter_map(|id| {
+                let at = &graph.node(*id)?.at;
+                let schema = document.pointer(at)?;
+                let allows = |name: &&str| schema.get(*name).is_some_and(allows_anything);
+                Some(format!("{at}/{}", SAY.into_iter().find(allows)?))
+            });
+            let message = "allows undeclared members of the arguments, and the contract does not";
+            let hint = "say `open = true` in the contract, or leave this out and declare the members";
+            places.map(|at| fault(at, message, hint)).collect()
+        }
+    }
+}
+
+/// Whether a schema is one that says nothing.
+fn allows_anything(schema: &Value) -> bool {
+    match schema {
+        Value::Bool(allowed) => *allowed,
+        Value::Object(keywords) => keywords.keys().all(|name| keywords::describes(name)),
+        Value::Null | Value::Number(_) | Value::String(_) | Value::Array(_) => false,
+    }
+}
+
+fn closing(document: &Value, graph: &Graph, draft: Draft, undeclared: Undeclared) -> Closing {
     let (Some(top), Some(root)) = (document.as_object(), graph.node(Graph::ROOT)) else { return Closing::Said };
-    if root.others != Others::Unsaid {
+    if root.others != Others::Unsaid || undeclared == Undeclared::Allowed {
         return Closing::Said;
     }
     let branches = keywords::APPLICATORS.iter().any(|name| top.contains_key(*name));

@@ -56,7 +56,7 @@ impl Schema {
         let mut faults = Vec::new();
         for (index, node) in self.graph.nodes.iter().enumerate() {
             let Some(default) = self.written(NodeId(index)).and_then(|schema| schema.get("default")) else { continue };
-            let controlled = !self.imported && !node.multiline && inert::has_control(default);
+            let controlled = !self.imported && !node.multiline && !inert::controls("", default).is_empty();
             let (message, hint) = if controlled || !self.accepted(&[NodeId(index)], default) {
                 ("a default that its own schema refuses", "with fill_defaults it would be an argument")
             } else if self.lacks_defaults(default, NodeId(index)) {

@@ -2,12 +2,15 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
+use std::sync::OnceLock;
 
-use jsonschema::{Draft, Validator};
+use jsonschema::Validator;
 use serde_json::Value;
 
-use super::Author;
+use super::compile::Engine;
 use super::keywords::Applies;
+use super::pattern::{self, Matching};
+use super::weight::Weight;
 use crate::leniency::Leniencies;
 
 /// A schema of the document.
@@ -38,6 +41,12 @@ pub(super) struct Node {
     pub(super) others: Others,
     /// `unevaluatedProperties` or `unevaluatedItems` stands here.
     pub(super) unevaluated: bool,
+    /// This schema says how long a text may be, or what it may be.
+    pub(super) bounds_text: bool,
+    /// This schema says how many items there may be, or which.
+    pub(super) bounds_items: bool,
+    /// What its own keywords cost.
+    pub(super) weight: Weight,
     pub(super) multiline: bool,
     pub(super) secret: bool,
     pub(super) personal: bool,
@@ -60,13 +69,24 @@ pub(super) enum Others {
     Forbidden,
 }
 
-/// A pattern of member names, on the linear engine.
+/// A pattern of member names, compiled when a name is first held to it.
 #[derive(Debug)]
-pub(super) struct Matcher(pub(super) Validator);
+pub(super) struct Matcher {
+    pattern: String,
+    made: OnceLock<Option<Validator>>,
+}
 
 impl Matcher {
+    pub(super) fn new(pattern: &str) -> Self {
+        Self { pattern: pattern.to_owned(), made: OnceLock::new() }
+    }
+
     fn fits(&self, name: &str) -> bool {
-        self.0.is_valid(&Value::String(name.to_owned()))
+        let made = self.made.get_or_init(|| {
+            pattern::matcher(&self.pattern, Matching::Linear)
+                .or_else(|| pattern::matcher(&self.pattern, Matching::Bounded))
+        });
+        made.as_ref().is_some_and(|made| made.is_valid(&Value::String(name.to_owned())))
     }
 }
 
@@ -233,16 +253,15 @@ impl Graph {
 
 /// A validator for each schema of the document by itself, made when a hint first needs it.
 pub(super) struct Judges {
-    made: Vec<std::sync::OnceLock<Option<Box<Validator>>>>,
-    draft: Draft,
-    author: Author,
+    made: Vec<OnceLock<Option<Box<Validator>>>>,
+    engine: Engine,
 }
 
 impl Judges {
     const DOCUMENT: &str = "toolgate:schema";
 
-    pub(super) fn new(graph: &Graph, draft: Draft, author: Author) -> Self {
-        Self { made: graph.nodes.iter().map(|_| std::sync::OnceLock::new()).collect(), draft, author }
+    pub(super) fn new(graph: &Graph, engine: Engine) -> Self {
+        Self { made: graph.nodes.iter().map(|_| OnceLock::new()).collect(), engine }
     }
 
     /// Whether `value` fits the schema `id` of the document.
@@ -254,9 +273,9 @@ impl Judges {
 
     fn make(&self, document: &Value, at: &str) -> Option<Box<Validator>> {
         let registry =
-            jsonschema::Registry::new().draft(self.draft).add(Self::DOCUMENT, document).ok()?.prepare().ok()?;
+            jsonschema::Registry::new().draft(self.engine.draft).add(Self::DOCUMENT, document).ok()?.prepare().ok()?;
         let entry = serde_json::json!({ "$ref": format!("{}#{}", Self::DOCUMENT, fragment(at)) });
-        super::compile::engine(self.draft, self.author).with_registry(&registry).build(&entry).ok().map(Box::new)
+        self.engine.options().with_registry(&registry).build(&entry).ok().map(Box::new)
     }
 }
 

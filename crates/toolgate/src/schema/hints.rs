@@ -5,6 +5,7 @@ use serde_json::{Number, Value};
 use super::Schema;
 use super::graph::{Graph, NodeId};
 use super::keywords::type_of;
+use crate::json::{self, Limits, canonical};
 
 /// Names listed in one hint.
 const MAX_NAMES: usize = 24;
@@ -12,6 +13,8 @@ const MAX_NAMES: usize = 24;
 const MAX_VALUES: usize = 12;
 const MAX_VALUES_LENGTH: usize = 200;
 const MAX_SENTENCE: usize = 120;
+/// Bytes of a string that is read as JSON, to see what it would be.
+const MAX_DECODED: usize = 16_384;
 
 /// The candidate that `word` was meant to be, if one is near: the same but for case and separators, a slip of the
 /// keyboard, or a part of the name.
@@ -92,6 +95,10 @@ pub(super) fn form_of(format: &str) -> Option<&'static str> {
         "ipv4" => "write it like 192.0.2.1",
         "ipv6" => "write it like 2001:db8::1",
         "hostname" | "idn-hostname" => "write it like www.example.com",
+        "uri-reference" | "iri-reference" => "write it like https://example.com/path or /path",
+        "uri-template" => "write it like https://example.com/orders/{id}",
+        "json-pointer" => "write it like /orders/0/id",
+        "relative-json-pointer" => "write it like 1/id",
         _ => return None,
     })
 }
@@ -101,21 +108,41 @@ impl Schema {
     pub(super) fn retyped(&self, at: &str, value: &Value) -> Option<String> {
         let entries = self.graph.entries(at);
         let fits = |value: &Value| self.accepted(&entries, value);
+        let as_text = || Value::String(canonical(value));
         let hint = match value {
-            Value::String(text) => match meant(text) {
+            Value::String(text) => match meant(text.trim()) {
                 Some(Value::Number(number)) if fits(&Value::Number(number.clone())) => "send the number without quotes",
                 Some(Value::Bool(flag)) if fits(&Value::Bool(flag)) => "send true or false without quotes",
                 Some(Value::Null) if fits(&Value::Null) => "send null without quotes",
                 None if looks_encoded(text, &self.types(&entries)) => "send the value itself, not a string of its JSON",
+                None if says_flag(text) && fits(&Value::Bool(true)) && fits(&Value::Bool(false)) => {
+                    "send true or false without quotes"
+                }
                 _ if fits(&Value::Array(vec![value.clone()])) => "send a list, even for one value",
+                None if holds_number(text) && self.types(&entries).iter().any(|kind| NUMBERS.contains(kind)) => {
+                    "send the number alone, without quotes, units or other characters"
+                }
                 _ => return None,
             },
-            Value::Number(_) if fits(&Value::String(crate::json::canonical(value))) => "send it as a string, in quotes",
+            Value::Number(_) | Value::Bool(_) if fits(&as_text()) => "send it as a string, in quotes",
+            Value::Number(number)
+                if matches!(number.as_u64(), Some(0 | 1)) && fits(&Value::Bool(true)) && fits(&Value::Bool(false)) =>
+            {
+                "send true or false"
+            }
+            Value::Number(number) if number.is_f64() && self.types(&entries).contains(&"integer") => {
+                "send a whole number"
+            }
             Value::Null if !self.is_required(at) => "leave the member out",
             Value::Array(items) => match items.as_slice() {
                 [only] if fits(only) => "send the value itself, not a list",
+                _ if fits(&as_text()) => INTO_TEXT,
                 _ => return None,
             },
+            Value::Object(members) if only(members.values()).is_some_and(fits) => {
+                "send the value itself, not an object around it"
+            }
+            Value::Object(_) if fits(&as_text()) => INTO_TEXT,
             _ if fits(&Value::Array(vec![value.clone()])) => "send a list, even for one value",
             _ => return None,
         };
@@ -134,6 +161,7 @@ impl Schema {
             .map(|known| format!("did you mean {known}?"))
             .or_else(|| self.wrapped(&spread, &known, name, value))
             .or_else(|| self.unwrapped(&entries, value))
+            .or_else(|| self.outside(parent_at, name, value))
             .or_else(|| {
                 let missing = |name: &&&String| entries.iter().any(|id| self.graph.requires(&self.document, *id, name));
                 // Any text fits a free text; that alone says nothing.
@@ -142,18 +170,44 @@ impl Schema {
                     .or_else(|| only(unsent.iter().filter(|name| takes(name)).filter(telling)))
                     .map(|known| format!("did you mean {known}?"))
             });
-        let list = match known.len() {
-            0 => "no members are known here".to_owned(),
-            count if count > MAX_NAMES => {
-                let first: Vec<&str> = known.iter().take(MAX_NAMES).map(String::as_str).collect();
-                format!("known: {} and {} more", first.join(", "), count - MAX_NAMES)
-            }
-            _ => format!("known: {}", known.join(", ")),
-        };
+        let list = names(&known);
         Some(match meant {
             Some(meant) => format!("{meant} {list}"),
             None => list,
         })
+    }
+
+    /// The members that are declared at a place, if any are.
+    pub(super) fn known(&self, at: &str) -> Option<String> {
+        let known = self.graph.names(&self.graph.spread(&self.graph.entries(at)));
+        (!known.is_empty()).then(|| names(&known))
+    }
+
+    /// The member belongs to an object further out.
+    fn outside(&self, parent_at: &str, name: &str, value: &Value) -> Option<String> {
+        let (outer, inner) = parent_at.rsplit_once('/')?;
+        let spread = self.graph.spread(&self.graph.entries(outer));
+        let named = self.graph.of_named_member(&spread, name);
+        if named.is_empty() || !self.accepted(&named, value) {
+            return self.outside(outer, name, value);
+        }
+        Some(format!("put it beside {}, not in it.", super::inert::visible(&segment(inner))))
+    }
+
+    /// What a text looks like that fits: an example of the schema, or what it says of itself.
+    pub(super) fn exemplified(&self, at: &str) -> Option<String> {
+        let entries = self.graph.entries(at);
+        let examples =
+            self.graph.spread(&entries).into_iter().filter_map(|id| self.written(id)?.get("examples")?.as_array());
+        let fits = |example: &&Value| example.is_string() && self.accepted_all(&entries, example);
+        let example = examples.flatten().find(fits).and_then(|example| listed([example]));
+        example.map(|example| format!("write it like {example}")).or_else(|| self.said(&entries))
+    }
+
+    /// The first sentence that a place says of itself.
+    fn said(&self, entries: &[NodeId]) -> Option<String> {
+        let written = self.graph.spread(entries).into_iter().filter_map(|id| self.written(id));
+        written.into_iter().find_map(|schema| schema.get("description")?.as_str().and_then(first_sentence))
     }
 
     /// Whether the schema names the values of this member.
@@ -174,12 +228,19 @@ impl Schema {
         only(known.iter().filter(holds)).map(|member| format!("put it inside {member}."))
     }
 
-    /// The member's own members belong here.
+    /// The member's own members belong here, be it an object or a string of its JSON.
     fn unwrapped(&self, entries: &[NodeId], value: &Value) -> Option<String> {
-        let sent = value.as_object().is_some_and(|members| !members.is_empty());
-        let root = entries == [Graph::ROOT];
-        let fits = || if root { self.holds(value) } else { self.accepted(entries, value) };
-        (sent && fits()).then(|| "send its members here, without the wrapper.".to_owned())
+        let fits = |value: &Value| match entries {
+            [Graph::ROOT] => self.holds(value),
+            entries => self.accepted(entries, value),
+        };
+        let sent = |value: &Value| value.as_object().is_some_and(|members| !members.is_empty()) && fits(value);
+        let encoded = value.as_str().filter(|text| text.trim_start().starts_with('{') && text.len() <= MAX_DECODED);
+        match encoded.map(|text| json::read(text.as_bytes(), &Limits::default())) {
+            Some(decoded) => decoded.is_ok_and(|value| sent(&value)),
+            None => sent(value),
+        }
+        .then(|| "send its members here, without the wrapper.".to_owned())
     }
 
     /// What a missing member is.
@@ -193,11 +254,21 @@ impl Schema {
             let types = self.types(&entries);
             (!types.is_empty()).then(|| types.join(" or "))
         });
-        let said = written().find_map(|schema| schema.get("description")?.as_str().and_then(first_sentence));
-        match (kind, said) {
+        match (kind, self.said(&entries)) {
             (Some(kind), Some(said)) => Some(format!("{kind}: {said}")),
             (kind, said) => kind.or(said),
         }
+    }
+
+    /// The member that was sent and asks for the missing one, where that is what the schema says at this place of it.
+    pub(super) fn asking(&self, schema_path: &str, value: &Value, missing: &str) -> Option<&str> {
+        let keyword = ["/dependentRequired", "/dependencies"].into_iter().find_map(|keyword| {
+            let at = schema_path.rfind(keyword)?;
+            schema_path.get(..at + keyword.len())
+        })?;
+        let asks = |names: &Value| names.as_array().is_some_and(|names| names.iter().any(|name| name == missing));
+        let by_name = self.document.pointer(keyword)?.as_object()?;
+        by_name.iter().find(|(name, names)| value.get(name).is_some() && asks(names)).map(|(name, _)| name.as_str())
     }
 
     /// The types that a place takes.
@@ -220,9 +291,9 @@ impl Schema {
     }
 
     /// Whether the schema demands the member at this place.
-    fn is_required(&self, at: &str) -> bool {
+    pub(super) fn is_required(&self, at: &str) -> bool {
         let Some((parent, name)) = at.rsplit_once('/') else { return true };
-        let name = name.replace("~1", "/").replace("~0", "~");
+        let name = segment(name);
         self.demands(parent, &name) || name.parse::<usize>().is_ok()
     }
 }
@@ -250,6 +321,40 @@ fn meant(text: &str) -> Option<Value> {
         return text.parse::<u64>().ok().map(|number| Value::Number(number.into()));
     }
     Number::from_f64(text.parse().ok()?).map(Value::Number)
+}
+
+const INTO_TEXT: &str = "send one string, in quotes; what has parts is written into it, in words or as JSON";
+
+const NUMBERS: [&str; 2] = ["integer", "number"];
+
+/// Whether a text holds one number beside other characters: `$5.00`, `1,000`, `7 days`.
+fn holds_number(text: &str) -> bool {
+    let runs = text.split(|c: char| !c.is_ascii_digit() && !matches!(c, '.' | ','));
+    text.len() <= 64 && runs.filter(|run| run.contains(|c: char| c.is_ascii_digit())).count() == 1
+}
+
+/// Whether a text is a word for true or false.
+fn says_flag(text: &str) -> bool {
+    matches!(text.trim().to_lowercase().as_str(), "true" | "false" | "yes" | "no" | "on" | "off")
+}
+
+/// One segment of a pointer, unescaped.
+fn segment(text: &str) -> String {
+    text.replace("~1", "/").replace("~0", "~")
+}
+
+fn names(known: &[String]) -> String {
+    match known.len() {
+        0 => "no members are known here".to_owned(),
+        count if count > MAX_NAMES => {
+            format!(
+                "known: {} and {} more",
+                known.iter().take(MAX_NAMES).map(String::as_str).collect::<Vec<_>>().join(", "),
+                count - MAX_NAMES
+            )
+        }
+        _ => format!("known: {}", known.join(", ")),
+    }
 }
 
 fn looks_encoded(text: &str, types: &[&str]) -> bool {

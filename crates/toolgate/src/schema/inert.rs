@@ -82,16 +82,6 @@ fn has(value: &Value, which: fn(char) -> bool) -> bool {
     }
 }
 
-/// Whether any string or member name holds a control character, or a line or paragraph separator.
-pub(super) fn has_control(value: &Value) -> bool {
-    match value {
-        Value::String(text) => is_controlled(text),
-        Value::Array(items) => items.iter().any(has_control),
-        Value::Object(members) => members.iter().any(|(name, value)| is_controlled(name) || has_control(value)),
-        _ => false,
-    }
-}
-
 /// The worst control character of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Control {
@@ -117,9 +107,7 @@ impl Control {
 /// The places of these characters in a value that stands at `place`: the pointer, and the worst that stands there.
 pub(super) fn controls(place: &str, value: &Value) -> Vec<(String, Control)> {
     let mut found = Vec::new();
-    if has_control(value) {
-        gather(value, &mut place.to_owned(), &mut found);
-    }
+    gather(value, &mut place.to_owned(), &mut found);
     found
 }
 
@@ -166,7 +154,7 @@ fn controls_text(c: char) -> bool {
 }
 
 /// ASCII first: most text needs one look.
-fn is_controlled(text: &str) -> bool {
+pub(super) fn is_controlled(text: &str) -> bool {
     !is_printable_ascii(text) && text.chars().any(controls_text)
 }
 

@@ -199,6 +199,20 @@ pub(super) fn shape(name: &str, draft: Draft) -> Option<Shape> {
     KEYWORDS.iter().find(|k| k.name == name && k.from <= draft && draft <= k.until).map(|k| k.shape)
 }
 
+/// What may stand behind a keyword that this draft has dropped, where the engine holds values to it even so.
+pub(super) fn dropped(name: &str, draft: Draft) -> Option<Shape> {
+    match name {
+        "dependencies" if draft > Draft::Draft7 => shape(name, Draft::Draft7),
+        "additionalItems" if draft > Draft::Draft201909 => shape(name, Draft::Draft201909),
+        _ => None,
+    }
+}
+
+/// Whether a keyword only describes: whatever it says, the same values fit.
+pub(super) fn describes(name: &str) -> bool {
+    name.starts_with("x-") || name != "$ref" && SILENT.contains(&name)
+}
+
 /// The names that this draft knows.
 pub(super) fn names(draft: Draft) -> impl Iterator<Item = &'static str> {
     KEYWORDS.iter().filter(move |k| k.from <= draft && draft <= k.until).map(|k| k.name)
@@ -237,6 +251,12 @@ pub(super) fn instead_of_format(name: &str) -> Option<&'static str> {
         "json" => Some("leave it out; contentMediaType says what a text holds"),
         _ => None,
     }
+}
+
+/// Whether a format of OpenAPI only says how a value is stored, so that there is nothing to check in a text.
+pub(super) fn is_width(name: &str) -> bool {
+    let number = name.trim_start_matches('u');
+    matches!(number, "int" | "int8" | "int16" | "int32" | "int64" | "int128") || instead_of_format(name).is_some()
 }
 
 /// The type that a word of a programming language means.

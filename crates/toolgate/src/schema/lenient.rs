@@ -7,7 +7,6 @@ use serde_json::{Map, Value};
 
 use super::Schema;
 use super::graph::{Graph, NodeId, escaped};
-use super::inert;
 use super::problems::{by_place, pointer};
 use super::readings::Readings;
 use crate::json::{self, Limits};
@@ -190,7 +189,7 @@ impl Reading<'_> {
         let Schema { document, graph, judges, .. } = self.schema;
         self.steps += entries.len();
         entries.iter().all(|id| judges.accept(document, graph, *id, value))
-            && (!inert::has_control(value) || self.schema.controls_from(&self.at, value).is_empty())
+            && self.schema.controls_from(&self.at, value).is_empty()
     }
 
     fn note(&mut self, leniency: Leniency) {

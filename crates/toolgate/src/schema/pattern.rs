@@ -1,9 +1,14 @@
-//! Regular expressions in schemas: linear in the text, small when written out.
+//! Regular expressions in schemas: linear in the text where the operator wrote them, within a bound of steps where
+//! somebody else did, and small when written out.
 
+use std::collections::BTreeMap;
 use std::iter::Peekable;
 use std::str::Chars;
 
-use super::compile;
+use jsonschema::{PatternOptions, Validator};
+use serde_json::json;
+
+use super::{Author, SchemaFault, linear};
 
 const MAX_LENGTH: usize = 2_048;
 /// With its repeats written out, in atoms: `(a{10}b){20}` is 220. A matcher's memory, and its time for each character
@@ -14,10 +19,31 @@ const MAX_SIZE: u64 = 2_000;
 const MAX_TOGETHER: u64 = 20_000;
 const MIN_SIZE: u64 = 10;
 
-/// Checks the patterns of one document.
-#[derive(Debug, Default)]
+/// Bytes of one compiled pattern.
+const COMPILED: usize = 1 << 20;
+/// Steps back of one match: a look-ahead of a few hundred characters and its rest stay far below.
+const BACKTRACKS: usize = 2_000;
+/// Patterns that are built only to say that they can't be.
+const MAX_BUILT: usize = 200;
+
+/// The patterns of one document.
+#[derive(Debug)]
 pub(super) struct Patterns {
+    author: Author,
     size: u64,
+    /// Where each first stands.
+    places: BTreeMap<String, String>,
+    matching: Matching,
+}
+
+/// How texts are held to a pattern.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Matching {
+    /// In time linear in the text.
+    #[default]
+    Linear,
+    /// By going back and trying again, within a bound of steps; a text that takes more does not fit.
+    Bounded,
 }
 
 /// What is wrong with a pattern, and what to do instead.
@@ -26,15 +52,21 @@ pub(super) struct PatternFault {
     pub(super) hint: String,
 }
 
-#[derive(Default)]
-struct Survey {
+/// What the text of a pattern shows before it is built.
+#[derive(Debug, Default)]
+pub(super) struct Survey {
     look_around: bool,
     back_reference: bool,
-    size: u64,
+    pub(super) size: u64,
 }
 
 impl Patterns {
-    pub(super) fn check(&mut self, pattern: &str) -> Result<(), PatternFault> {
+    pub(super) fn new(author: Author) -> Self {
+        Self { author, size: 0, places: BTreeMap::new(), matching: Matching::Linear }
+    }
+
+    /// Takes a pattern, as far as its text shows that it can be used.
+    pub(super) fn survey(&mut self, at: &str, pattern: &str) -> Result<Matching, PatternFault> {
         if pattern.len() > MAX_LENGTH {
             return fault(
                 "the pattern is longer than 2,048 bytes",
@@ -42,44 +74,95 @@ impl Patterns {
             );
         }
         let survey = Survey::of(pattern);
-        if survey.look_around {
-            return fault(
-                "look-around is not linear in the length of the text",
-                "say it with several patterns under allOf, and what is forbidden with a pattern under not",
-            );
-        }
-        if survey.back_reference {
-            return fault("a back-reference is not linear in the length of the text", "write the alternatives out");
-        }
+        let matching = match (survey.backtracks(), self.author) {
+            (false, _) => Matching::Linear,
+            (true, Author::SomebodyElse) => Matching::Bounded,
+            (true, Author::Operator) => return Err(survey.instead_of(pattern)),
+        };
         if survey.size > MAX_SIZE {
             return fault(
                 "the repeats of the pattern multiply to more than 2,000 atoms",
                 "drop the counts and bound the text with minLength and maxLength",
             );
         }
-        self.size = self.size.saturating_add(survey.size.max(MIN_SIZE));
+        if !self.places.contains_key(pattern) {
+            self.size = self.size.saturating_add(survey.size.max(MIN_SIZE));
+            self.places.insert(pattern.to_owned(), at.to_owned());
+        }
         if self.size > MAX_TOGETHER {
             return fault(
                 "the patterns of the document are too large together",
                 "use fewer counts, or enum, or format",
             );
         }
-        if compile::matcher(pattern).is_none() {
-            return fault(
-                "not a regular expression of the linear engine, or too large for it",
-                "check brackets, braces and escapes; bound long texts with maxLength",
-            );
-        }
-        Ok(())
+        self.matching = self.matching.max(matching);
+        Ok(matching)
+    }
+
+    /// How a document with these patterns is held to them, or those that cannot be built.
+    pub(super) fn built(&self) -> Result<Matching, Vec<SchemaFault>> {
+        let built = self.places.iter().take(MAX_BUILT);
+        let faults: Vec<SchemaFault> = built
+            .filter(|(pattern, _)| matcher(pattern, self.matching).is_none())
+            .map(|(_, at)| SchemaFault {
+                at: super::inert::visible(at),
+                message: "not a regular expression of the linear engine, or too large for it".to_owned(),
+                hint: Some("check brackets, braces and escapes; bound long texts with maxLength".to_owned()),
+            })
+            .collect();
+        if faults.is_empty() { Ok(self.matching) } else { Err(faults) }
     }
 }
 
-fn fault(message: &str, hint: &str) -> Result<(), PatternFault> {
+impl Matching {
+    /// The same options for every pattern of a document.
+    pub(super) fn set(self, options: jsonschema::ValidationOptions<'static>) -> jsonschema::ValidationOptions<'static> {
+        match self {
+            Self::Linear => {
+                options.with_pattern_options(PatternOptions::regex().size_limit(COMPILED).dfa_size_limit(COMPILED))
+            }
+            Self::Bounded => options.with_pattern_options(
+                PatternOptions::fancy_regex().backtrack_limit(BACKTRACKS).size_limit(COMPILED).dfa_size_limit(COMPILED),
+            ),
+        }
+    }
+}
+
+/// A matcher of texts; `None` where the pattern does not compile.
+pub(super) fn matcher(pattern: &str, matching: Matching) -> Option<Validator> {
+    matching.set(jsonschema::options()).offline().build(&json!({ "pattern": pattern })).ok()
+}
+
+fn fault<T>(message: &str, hint: &str) -> Result<T, PatternFault> {
     Err(PatternFault { message: message.to_owned(), hint: hint.to_owned() })
 }
 
 impl Survey {
-    fn of(pattern: &str) -> Self {
+    /// Whether a match may have to go back and try again.
+    pub(super) fn backtracks(&self) -> bool {
+        self.look_around || self.back_reference
+    }
+
+    /// What is wrong with a pattern that backtracks, and how to say the same without.
+    fn instead_of(&self, pattern: &str) -> PatternFault {
+        let (message, hint) = match self.look_around {
+            true => (
+                "look-around is not linear in the length of the text",
+                "say it with several patterns under allOf, and what is forbidden with a pattern under not",
+            ),
+            false => (
+                "a back-reference is not linear in the length of the text",
+                "write the alternatives out, each as a pattern under anyOf",
+            ),
+        };
+        let hint = match linear::instead_of(pattern) {
+            Some(linear) => format!("write {linear} in place of the pattern"),
+            None => hint.to_owned(),
+        };
+        PatternFault { message: message.to_owned(), hint }
+    }
+
+    pub(super) fn of(pattern: &str) -> Self {
         let mut survey = Self::default();
         let mut chars = pattern.chars().peekable();
         let mut outer: Vec<u64> = Vec::new();
@@ -123,6 +206,7 @@ impl Survey {
         }
         match (ahead.next(), ahead.next()) {
             (Some('=' | '!'), _) | (Some('<'), Some('=' | '!')) => self.look_around = true,
+            (Some('P'), Some('=')) => self.back_reference = true,
             _ => {}
         }
         // `?` is no repeat here.
@@ -191,7 +275,13 @@ mod tests {
     use super::*;
 
     fn check(pattern: &str) -> Result<(), PatternFault> {
-        Patterns::default().check(pattern)
+        let mut patterns = Patterns::new(Author::Operator);
+        patterns.survey("", pattern)?;
+        let built = patterns.built();
+        built.map(drop).map_err(|faults| PatternFault {
+            message: faults[0].message.clone(),
+            hint: faults[0].hint.clone().unwrap(),
+        })
     }
 
     #[test]
@@ -218,6 +308,7 @@ mod tests {
             ("^(?!root)[a-z]+$", "look-around"),
             ("(?<=a)b", "look-around"),
             (r"^(a|b)\1$", "back-reference"),
+            ("(?P<x>a)(?P=x)", "back-reference"),
             (r"(?<x>a)\k<x>", "back-reference"),
             ("(?>a+)b", "regular expression"),
             ("[a-", "regular expression"),
@@ -234,9 +325,10 @@ mod tests {
         {
             assert!(check(pattern).err().unwrap().message.contains("2,000"), "{pattern}");
         }
-        let mut many = Patterns::default();
-        assert!((0..10).all(|n| many.check(&format!("[a-z]{{1,{}}}", 1990 + n)).is_ok()));
-        assert!(many.check("[a-z]{1,2000}").err().unwrap().message.contains("together"));
+        let mut many = Patterns::new(Author::Operator);
+        assert!((0..10).all(|n| many.survey("", &format!("[a-z]{{1,{}}}", 1990 + n)).is_ok()));
+        assert!(many.survey("", "[a-z]{1,1990}").is_ok(), "one that was counted before");
+        assert!(many.survey("", "[a-z]{1,2000}").err().unwrap().message.contains("together"));
         assert_eq!(Survey::of("(a{10}b){20}").size, 220);
         assert_eq!(Survey::of("a|bc|(d)").size, 4);
     }

@@ -1,34 +1,38 @@
 //! What is wrong with a value, in our words: place, code, expected and found types; never a value.
 
 use std::cmp::Ordering;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use jsonschema::error::{TypeKind, ValidationErrorKind as Kind};
-use jsonschema::{JsonType, ValidationError};
+use jsonschema::ValidationError;
+use jsonschema::error::ValidationErrorKind as Kind;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::Schema;
-use super::graph::{Graph, escaped, segments};
+use super::graph::{escaped, segments};
 use super::hints::{form_of, listed, near, shown};
 use super::inert::visible;
 use super::keywords::{Applies, type_of};
-use crate::json::is_printable_ascii;
+use super::lengths::{Excess, Measure};
+use super::words::{article, expected, limits, meaning};
+use crate::json::{canonical, is_printable_ascii};
 
 /// Problems in one answer.
 const MAX_PROBLEMS: usize = 50;
 /// Characters of one member name in a pointer.
 const MAX_NAME: usize = 64;
-const MAX_PATTERN: usize = 80;
-/// Unions inside unions that are looked into.
-const MAX_UNIONS: usize = 8;
+/// Characters of a place, a message and a hint.
+const MAX_PLACE: usize = 512;
+const MAX_WORDS: usize = 1_024;
+/// Bytes of all problems of an answer, about: a model reads them, and they are kept.
+const MAX_BYTES: usize = 12_000;
 
 /// One thing that is wrong with a value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Problem {
     /// The place, a JSON pointer; for a missing member, where it would stand.
     pub at: String,
-    /// The keyword of the schema in snake case, `discriminator` or `control_character`.
+    /// The keyword of the schema in snake case, `discriminator`, `control_character` or `size`.
     pub code: String,
     /// What was expected, and what type was found.
     pub message: String,
@@ -40,7 +44,7 @@ pub struct Problem {
 /// All that is wrong with a value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Problems {
-    /// Sorted by place; at most 50.
+    /// Sorted by place; at most 50, and about 12 kB in all.
     pub list: Vec<Problem>,
     /// How many more there are.
     pub more: usize,
@@ -54,28 +58,45 @@ impl Problems {
 }
 
 pub(super) fn of(schema: &Schema, value: &Value) -> Problems {
-    let mut report = Report { schema, found: Vec::new(), more: 0 };
+    let mut report = Report { schema, value, found: Vec::new(), more: 0 };
+    if schema.kind.is_input() && !value.is_object() {
+        report.add("", "type", format!("expected object, got {}", type_of(value)), None);
+        return report.finish();
+    }
+    if !schema.affords(value) {
+        report.add("", "size", "more than can be held to the schema in time", Some("send less at a time".to_owned()));
+        return report.finish();
+    }
+    if !schema.explains(value) {
+        report.coarse(value);
+        return report.finish();
+    }
     let mut errors: Vec<ValidationError<'_>> = schema.validator.iter_errors(value).collect();
     errors.sort_by(|a, b| by_place(a.instance_path().as_str(), b.instance_path().as_str()));
     for error in &errors {
         report.explain(error, 0);
     }
     for name in schema.strangers(value) {
-        report.undeclared("", value, name);
+        report.undeclared("", value, name, Follows::FromNothing);
     }
-    for at in schema.controls(value) {
-        report.add(
-            &at,
-            "control_character",
-            "holds a control character",
-            Some("send plain text on one line".to_owned()),
-        );
+    if schema.kind.is_input() {
+        report.unspoken(value);
     }
     report.finish()
 }
 
-struct Report<'s> {
-    schema: &'s Schema,
+impl Problem {
+    /// About the bytes of it as JSON.
+    fn size(&self) -> usize {
+        let texts = [Some(&self.at), Some(&self.code), Some(&self.message), self.hint.as_ref()];
+        let escapes = |text: &str| text.bytes().filter(|byte| matches!(byte, b'"' | b'\\')).count();
+        texts.into_iter().flatten().map(|text| text.len() + escapes(text)).sum::<usize>() + 48
+    }
+}
+
+pub(super) struct Report<'s> {
+    pub(super) schema: &'s Schema,
+    value: &'s Value,
     found: Vec<Found>,
     /// Those that were counted, but not put into words.
     more: usize,
@@ -85,6 +106,13 @@ struct Found {
     problem: Problem,
     /// Follows from another problem: a branch that failed leaves its members unevaluated.
     derived: bool,
+}
+
+/// Whether an undeclared member may only seem to be one, because the branch that declares it failed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Follows {
+    FromNothing,
+    FromBranches,
 }
 
 impl Report<'_> {
@@ -100,17 +128,58 @@ impl Report<'_> {
             by_place(&a.at, &b.at).then_with(|| a.code.cmp(&b.code)).then_with(|| a.message.cmp(&b.message))
         });
         list.dedup();
-        let more = self.more + list.len().saturating_sub(MAX_PROBLEMS);
-        list.truncate(MAX_PROBLEMS);
+        let mut bytes = 0;
+        let fit = list.iter().take(MAX_PROBLEMS).take_while(|problem| {
+            bytes += problem.size();
+            bytes <= MAX_BYTES
+        });
+        let kept = fit.count().max(1).min(list.len());
+        let more = self.more + list.len() - kept;
+        list.truncate(kept);
         Problems { list, more }
     }
 
-    fn add(&mut self, at: &str, code: &str, message: impl Into<String>, hint: Option<String>) {
-        let problem = Problem { at: pointer(at), code: code.to_owned(), message: message.into(), hint };
+    /// What is wrong with strings and lists where the schema does not speak of it.
+    fn unspoken(&mut self, value: &Value) {
+        for at in self.schema.controls(value) {
+            let hint = match self.schema.takes_lines(&at) {
+                true => "leave control characters out; lines end with \\n alone",
+                false => "send plain text on one line",
+            };
+            self.add(&at, "control_character", "holds a control character", Some(hint.to_owned()));
+        }
+        for Excess { at, of, most } in self.schema.excesses(value) {
+            let (code, thing) = match of {
+                Measure::Characters => ("max_length", "characters"),
+                Measure::Items => ("max_items", "items"),
+            };
+            let message = format!("must have at most {most} {thing}, since the schema says no other bound");
+            self.add(&at, code, message, Some("send less, or in several calls".to_owned()));
+        }
+    }
+
+    /// The members that do not fit, of a value that holds too much to say where in them.
+    fn coarse(&mut self, value: &Value) {
+        let message = "does not fit, and holds too much to say where";
+        let hint = || Some("send less at a time; then each problem is named".to_owned());
+        for (name, member) in value.as_object().into_iter().flatten().take(MAX_PROBLEMS) {
+            let at = format!("/{}", escaped(name));
+            if !self.schema.accepted_all(&self.schema.graph.entries(&at), member) {
+                self.add(&at, "size", message, hint());
+            }
+        }
+        if self.found.is_empty() {
+            self.add("", "size", message, hint());
+        }
+    }
+
+    pub(super) fn add(&mut self, at: &str, code: &str, message: impl Into<String>, hint: Option<String>) {
+        let (message, hint) = (cut(message.into()), hint.map(cut));
+        let problem = Problem { at: pointer(at), code: code.to_owned(), message, hint };
         self.found.push(Found { problem, derived: false });
     }
 
-    fn explain(&mut self, error: &ValidationError<'_>, unions: usize) {
+    pub(super) fn explain(&mut self, error: &ValidationError<'_>, unions: usize) {
         let at = error.instance_path().as_str();
         let value: &Value = error.instance();
         let kind = error.kind();
@@ -126,18 +195,37 @@ impl Report<'_> {
         match kind {
             Kind::Type { kind } => {
                 let wanted = expected(kind);
-                let hint = self.schema.retyped(at, value).or_else(|| self.choices(at));
+                let missing = || value.is_null().then(|| self.schema.described(at)).flatten();
+                let members =
+                    || wanted.split(" or ").any(|kind| kind == "object").then(|| self.schema.known(at)).flatten();
+                let hint =
+                    self.schema.retyped(at, value).or_else(|| self.choices(at)).or_else(missing).or_else(members);
+                let hint = hint.or_else(|| self.schema.exemplified(at));
                 self.add(at, "type", format!("expected {wanted}, got {}", type_of(value)), hint);
             }
             Kind::Required { property } => {
                 let name = property.as_str().unwrap_or_default();
                 let at = format!("{at}/{}", escaped(name));
                 let hint = self.schema.described(&at);
-                self.add(&at, "required", "missing member", hint);
+                let asking = self.schema.asking(error.schema_path().as_str(), value, name);
+                let (code, message) = missing(error.schema_path().as_str(), asking);
+                self.add(&at, code, message, hint);
             }
-            Kind::AdditionalProperties { unexpected } | Kind::UnevaluatedProperties { unexpected } => {
+            Kind::AdditionalProperties { unexpected } => {
                 for name in unexpected {
-                    self.undeclared(at, value, name);
+                    self.undeclared(at, value, name, Follows::FromNothing);
+                }
+            }
+            Kind::UnevaluatedProperties { unexpected } => {
+                for name in unexpected {
+                    self.undeclared(at, value, name, Follows::FromBranches);
+                }
+            }
+            // Where nothing is declared, the engine names the object for the first of its members.
+            Kind::FalseSchema if error.schema_path().as_str().ends_with("/additionalProperties") => {
+                let object = self.value.pointer(at).unwrap_or(value);
+                for name in object.as_object().into_iter().flat_map(|members| members.keys()) {
+                    self.undeclared(at, object, name, Follows::FromNothing);
                 }
             }
             Kind::Enum { options } => {
@@ -149,7 +237,40 @@ impl Report<'_> {
             Kind::OneOfNotValid { context } => self.union(error, context, Applies::One, unions),
             Kind::OneOfMultipleValid { context } => {
                 let message = format!("fits more than one of {} variants; exactly one may fit", context.len());
-                self.add(at, "one_of", message, Some("leave out what belongs to another variant".to_owned()));
+                let branches = self.schema.branches(at, Applies::One, error.schema_path().as_str(), context.len());
+                let apart = branches.and_then(|branches| self.schema.told_apart(&branches));
+                let hint = apart.unwrap_or_else(|| "leave out what belongs to another variant".to_owned());
+                self.add(at, "one_of", message, Some(hint));
+            }
+            Kind::UniqueItems => {
+                let message = match twins(value) {
+                    Some((first, second)) => format!("items {first} and {second} are equal; items must differ"),
+                    None => "items must differ from each other".to_owned(),
+                };
+                self.add(at, "unique_items", message, Some("send each item once".to_owned()));
+            }
+            Kind::Contains => {
+                let wanted = self.schema.document().pointer(error.schema_path().as_str()).and_then(meaning);
+                let hint = wanted.map(|wanted| format!("such an item is {wanted}"));
+                let (code, message) = limits(kind);
+                self.add(at, &code, message, hint);
+            }
+            Kind::Pattern { .. } => {
+                let (code, message) = limits(kind);
+                self.add(at, &code, message, self.schema.exemplified(at));
+            }
+            Kind::BacktrackLimitExceeded { .. } | Kind::RegexEngineFailure { .. } => {
+                let (code, message) = limits(kind);
+                self.add(at, &code, message, Some("send a shorter and simpler text".to_owned()));
+            }
+            Kind::MinLength { .. } | Kind::MinItems { .. } | Kind::MinProperties { .. } => {
+                let (code, message) = limits(kind);
+                let empty = value.as_str() == Some("") || value.as_array().is_some_and(Vec::is_empty);
+                let hint = match empty && !at.is_empty() && !self.schema.is_required(at) {
+                    true => Some("leave the member out, if there is nothing to send".to_owned()),
+                    false => value.as_object().and_then(|_| self.schema.known(at)),
+                };
+                self.add(at, &code, message, hint);
             }
             Kind::PropertyNames { error } => {
                 let name = error.instance().as_str().unwrap_or_default();
@@ -162,7 +283,7 @@ impl Report<'_> {
                 );
             }
             Kind::Format { format } => {
-                let hint = form_of(format).map(str::to_owned);
+                let hint = form_of(format).map(str::to_owned).or_else(|| self.schema.exemplified(at));
                 self.add(at, "format", format!("not {} {format}", article(format)), hint);
             }
             other => {
@@ -172,23 +293,24 @@ impl Report<'_> {
         }
     }
 
-    fn undeclared(&mut self, at: &str, parent: &Value, name: &str) {
+    fn undeclared(&mut self, at: &str, parent: &Value, name: &str, follows: Follows) {
         if self.found.len() > MAX_PROBLEMS {
             self.more += 1;
             return;
         }
         let spread = self.schema.graph.spread(&self.schema.graph.entries(at));
-        let derived = !self.schema.graph.of_named_member(&spread, name).is_empty();
-        let hint = self.schema.undeclared(at, parent, name);
-        let (message, hint) =
-            if derived { ("not allowed beside the other members", None) } else { ("unknown member", hint) };
+        let elsewhere = !self.schema.graph.of_named_member(&spread, name).is_empty();
+        let (message, hint) = match elsewhere {
+            true => ("not allowed beside the other members", None),
+            false => ("unknown member", self.schema.undeclared(at, parent, name)),
+        };
         let problem = Problem {
-            at: format!("{}/{}", pointer(at), pointer(&escaped(name))),
+            at: pointer(&format!("{at}/{}", escaped(name))),
             code: "additional_property".to_owned(),
             message: message.to_owned(),
-            hint,
+            hint: hint.map(cut),
         };
-        self.found.push(Found { problem, derived });
+        self.found.push(Found { problem, derived: elsewhere && follows == Follows::FromBranches });
     }
 
     fn not_among(&mut self, at: &str, code: &str, options: Vec<&Value>, value: &Value) {
@@ -208,171 +330,36 @@ impl Report<'_> {
         let list = schemas.iter().find_map(|schema| listed(schema.get("enum")?.as_array()?))?;
         Some(format!("one of: {list}"))
     }
-
-    /// The branch that was meant, if that can be told; else one problem for all of them.
-    fn union(
-        &mut self,
-        error: &ValidationError<'_>,
-        context: &[Vec<ValidationError<'static>>],
-        kind: Applies,
-        unions: usize,
-    ) {
-        let at = error.instance_path().as_str();
-        let value: &Value = error.instance();
-        let branches = self.schema.branches(at, kind, error.schema_path().as_str(), context.len());
-        let tag = branches.as_ref().and_then(|branches| self.schema.tag(branches));
-        if let (Some(tag), Value::Object(members)) = (tag, value) {
-            let place = format!("{at}/{}", escaped(&tag.name));
-            let sent = members.get(&tag.name);
-            if let Some(errors) = sent.and_then(|sent| tag.branch(sent)).and_then(|index| context.get(index)) {
-                return self.explain_all(errors, unions);
-            }
-            let values = tag.values();
-            let list = listed(values.iter().copied()).map(|list| format!(": one of: {list}")).unwrap_or_default();
-            let (message, hint) = match sent {
-                Some(sent) => (format!("tells the variants apart{list}"), meant(&values, sent)),
-                None => (format!("missing member that tells the variants apart{list}"), None),
-            };
-            return self.add(&place, "discriminator", message, hint);
-        }
-        let mistyped = |errors: &Vec<ValidationError<'_>>| {
-            errors.iter().find_map(|e| match e.kind() {
-                Kind::Type { kind } if e.instance_path().as_str() == at => Some(expected(kind)),
-                _ => None,
-            })
-        };
-        let mut fitting = context.iter().filter(|errors| mistyped(errors).is_none());
-        if let (Some(errors), None) = (fitting.next(), fitting.next())
-            && unions < MAX_UNIONS
-        {
-            return self.explain_all(errors, unions);
-        }
-        let code = if kind == Applies::Any { "any_of" } else { "one_of" };
-        let mut wanted: Vec<String> = context.iter().filter_map(mistyped).collect();
-        if wanted.len() == context.len() {
-            let mut seen = BTreeSet::new();
-            wanted.retain(|kind| seen.insert(kind.clone()));
-            let message = format!("expected {}, got {}", wanted.join(" or "), type_of(value));
-            let hint = self.schema.retyped(at, value);
-            return self.add(at, code, message, hint);
-        }
-        let hint = branches.and_then(|branches| self.variants(&branches, context));
-        self.add(at, code, format!("fits none of {} variants", context.len()), hint);
-    }
-
-    fn explain_all(&mut self, errors: &[ValidationError<'static>], unions: usize) {
-        for error in errors {
-            self.explain(error, unions + 1);
-        }
-    }
-
-    /// The branches by the members or values that they want.
-    fn variants(&self, branches: &[super::graph::NodeId], context: &[Vec<ValidationError<'static>>]) -> Option<String> {
-        let graph: &Graph = &self.schema.graph;
-        let mut words = Vec::new();
-        for (branch, errors) in branches.iter().zip(context) {
-            let names = graph.names(&graph.mandatory(&[*branch]));
-            let needed: Vec<&str> = names
-                .iter()
-                .map(String::as_str)
-                .filter(|name| graph.requires(&self.schema.document, *branch, name))
-                .collect();
-            words.push(match (needed.as_slice(), errors.as_slice()) {
-                ([], [only]) => limits(only.kind()).1,
-                ([], _) => return None,
-                (needed, _) => format!("{{{}}}", needed.join(", ")),
-            });
-        }
-        let list = words.join(" or ");
-        (list.len() <= 200).then(|| format!("variants: {list}"))
-    }
-}
-
-/// What a keyword that bounds a value says: code and message.
-fn limits(kind: &Kind) -> (String, String) {
-    let message = match kind {
-        Kind::Minimum { limit } => format!("must be at least {limit}"),
-        Kind::Maximum { limit } => format!("must be at most {limit}"),
-        Kind::ExclusiveMinimum { limit } => format!("must be more than {limit}"),
-        Kind::ExclusiveMaximum { limit } => format!("must be less than {limit}"),
-        Kind::MultipleOf { multiple_of } => format!("must be a multiple of {multiple_of}"),
-        Kind::MinLength { limit } => format!("must have at least {}", counted(*limit, "character")),
-        Kind::MaxLength { limit } => format!("must have at most {}", counted(*limit, "character")),
-        Kind::MinItems { limit } => format!("must have at least {}", counted(*limit, "item")),
-        Kind::MaxItems { limit } => format!("must have at most {}", counted(*limit, "item")),
-        Kind::AdditionalItems { limit } => {
-            format!("must have at most {}", counted(u64::try_from(*limit).unwrap_or(u64::MAX), "item"))
-        }
-        Kind::MinProperties { limit } => format!("must have at least {}", counted(*limit, "member")),
-        Kind::MaxProperties { limit } => format!("must have at most {}", counted(*limit, "member")),
-        Kind::Pattern { pattern } if pattern.chars().count() <= MAX_PATTERN => {
-            format!("must match {}", visible(pattern))
-        }
-        Kind::Pattern { .. } => "must match the pattern of its schema".to_owned(),
-        Kind::UniqueItems => "items must differ from each other".to_owned(),
-        Kind::Contains => "the number of items that fit contains is not what the schema wants".to_owned(),
-        Kind::Not { .. } => "must not fit the schema under not".to_owned(),
-        Kind::FalseSchema => "must not be sent".to_owned(),
-        Kind::UnevaluatedItems { .. } => "holds items that no schema allows".to_owned(),
-        Kind::Type { kind } => format!("expected {}", expected(kind)),
-        Kind::Enum { options } => match options.as_array().and_then(listed) {
-            Some(list) => format!("one of: {list}"),
-            None => "not one of the allowed values".to_owned(),
-        },
-        Kind::Constant { expected_value } => match listed([expected_value.as_ref()]) {
-            Some(value) => format!("must be {value}"),
-            None => "not the one value that the schema allows".to_owned(),
-        },
-        Kind::Format { format } => format!("must be {} {format}", article(format)),
-        Kind::ContentEncoding { content_encoding } => format!("is not encoded as {}", visible(content_encoding)),
-        Kind::FromUtf8 { .. } => "its decoded bytes are not UTF-8 text".to_owned(),
-        Kind::ContentMediaType { content_media_type } => format!("is not {}", visible(content_media_type)),
-        _ => "does not fit its schema".to_owned(),
-    };
-    (snake_case(kind.keyword()), message)
-}
-
-fn counted(count: u64, thing: &str) -> String {
-    if count == 1 { format!("1 {thing}") } else { format!("{count} {thing}s") }
-}
-
-fn article(word: &str) -> &'static str {
-    match word {
-        "uri" | "uri-reference" | "uri-template" | "uuid" => "a",
-        _ if word.starts_with(['a', 'e', 'i', 'o', 'u']) => "an",
-        _ => "a",
-    }
-}
-
-fn expected(kind: &TypeKind) -> String {
-    match kind {
-        TypeKind::Single(kind) => kind.as_str().to_owned(),
-        TypeKind::Multiple(kinds) => {
-            let mut words: Vec<&str> = kinds.iter().map(JsonType::as_str).collect();
-            words.sort_by_key(|word| *word == "null");
-            words.join(" or ")
-        }
-    }
 }
 
 /// The allowed value that a near one was meant to be.
-fn meant(options: &[&Value], value: &Value) -> Option<String> {
+pub(super) fn meant(options: &[&Value], value: &Value) -> Option<String> {
     let known = near(value.as_str()?, options.iter().filter_map(|option| option.as_str()))?;
     Some(format!("did you mean {}?", shown(&Value::String(known.to_owned()))))
 }
 
-fn snake_case(keyword: &str) -> String {
-    let mut out = String::with_capacity(keyword.len() + 2);
-    for c in keyword.trim_start_matches('$').chars() {
-        if c.is_ascii_uppercase() {
-            out.push('_');
-        }
-        out.push(c.to_ascii_lowercase());
+/// The code and the message of a missing member: another member, or a condition, may ask for it.
+fn missing(schema_path: &str, asking: Option<&str>) -> (&'static str, String) {
+    if let Some(asking) = asking {
+        return ("dependent_required", format!("missing member, which {} asks for", visible(asking)));
     }
-    out
+    match segments(schema_path).any(|segment| matches!(&*segment, "then" | "else" | "dependentSchemas")) {
+        true => ("required", "missing member, which what else was sent asks for".to_owned()),
+        false => ("required", "missing member".to_owned()),
+    }
 }
 
-/// A pointer that is fit to be shown: long names cut, what is not seen escaped.
+/// The positions of the first two items that are equal.
+fn twins(value: &Value) -> Option<(usize, usize)> {
+    let mut seen = BTreeMap::new();
+    let items = value.as_array()?.iter().enumerate();
+    items.map(|(index, item)| (index, canonical(item))).find_map(|(index, item)| {
+        let first = *seen.entry(item).or_insert(index);
+        (first != index).then_some((first, index))
+    })
+}
+
+/// A pointer that is fit to be shown: long names and long ways cut, what is not seen escaped.
 pub(super) fn pointer(at: &str) -> String {
     if at.len() <= MAX_NAME && is_printable_ascii(at) {
         return at.to_owned();
@@ -381,7 +368,21 @@ pub(super) fn pointer(at: &str) -> String {
         Some(_) => segment.chars().take(MAX_NAME).chain(['…']).collect(),
         None => segment.to_owned(),
     };
-    visible(&at.split('/').map(cut).collect::<Vec<String>>().join("/"))
+    let shown = visible(&at.split('/').map(cut).collect::<Vec<String>>().join("/"));
+    let length = shown.chars().count();
+    if length <= MAX_PLACE {
+        return shown;
+    }
+    let (head, tail) = (MAX_PLACE / 2, MAX_PLACE / 2 - 1);
+    shown.chars().take(head).chain(['…']).chain(shown.chars().skip(length - tail)).collect()
+}
+
+/// Words that came to be long, because names or values of the schema are.
+fn cut(words: String) -> String {
+    match words.char_indices().nth(MAX_WORDS) {
+        Some(_) => words.chars().take(MAX_WORDS).chain(['…']).collect(),
+        None => words,
+    }
 }
 
 /// By segments, positions as numbers.

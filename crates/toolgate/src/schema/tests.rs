@@ -5,13 +5,17 @@
     clippy::indexing_slicing,
     clippy::string_slice,
     clippy::disallowed_methods,
-    reason = "a test may panic"
+    clippy::print_stdout,
+    reason = "a test may panic, and say what it counted"
 )]
 
+mod bounds;
 mod documents;
 mod imported;
 mod refusals;
 mod results;
+mod suite;
+mod warnings;
 
 use serde_json::{Value, json};
 

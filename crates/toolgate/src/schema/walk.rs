@@ -1,5 +1,7 @@
 //! Reads a schema document once: every fault with its place, and the graph that all else works on.
 
+mod references;
+
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
 use jsonschema::Draft;
@@ -7,15 +9,28 @@ use serde_json::{Map, Value};
 
 use super::graph::{Graph, Matcher, Node, NodeId, Others, escaped};
 use super::hints::near;
+use super::inert::visible;
 use super::keywords::{self, Applies, Shape};
-use super::pattern::Patterns;
-use super::{Author, SchemaFault, compile};
+use super::pattern::{Matching, Patterns};
+use super::weight::Weight;
+use super::{Author, Problem, SchemaFault};
 use crate::leniency::Leniency;
+use references::Reference;
 
 const MAX_SCHEMAS: usize = 10_000;
 /// JSON arrays and objects inside one another.
 const MAX_NESTING: usize = 64;
+/// Values of one enum.
+const MAX_VALUES: usize = 10_000;
 const MAX_FAULTS: usize = 200;
+const MAX_WARNINGS: usize = 50;
+
+/// A document that was read, and has no fault that shows before it is weighed and compiled.
+pub(super) struct Read {
+    pub(super) graph: Graph,
+    pub(super) patterns: Patterns,
+    pub(super) warnings: Vec<Problem>,
+}
 
 pub(super) struct Walk<'a> {
     document: &'a Value,
@@ -28,13 +43,7 @@ pub(super) struct Walk<'a> {
     references: VecDeque<Reference>,
     patterns: Patterns,
     faults: Vec<SchemaFault>,
-}
-
-struct Reference {
-    from: NodeId,
-    at: String,
-    to: String,
-    dynamic: bool,
+    warnings: Vec<Problem>,
 }
 
 impl<'a> Walk<'a> {
@@ -48,25 +57,34 @@ impl<'a> Walk<'a> {
             anchors: HashMap::new(),
             dynamic: HashMap::new(),
             references: VecDeque::new(),
-            patterns: Patterns::default(),
+            patterns: Patterns::new(author),
             faults: Vec::new(),
+            warnings: Vec::new(),
         }
     }
 
-    /// The graph of the document, or all of its faults.
-    pub(super) fn run(mut self) -> Result<Graph, Vec<SchemaFault>> {
+    /// The document as it was read, or all of its faults.
+    pub(super) fn run(mut self) -> Result<Read, Vec<SchemaFault>> {
         self.schema(String::new(), self.document, 0);
         self.follow();
         if self.faults.is_empty() {
-            return Ok(self.graph);
+            return Ok(Read { graph: self.graph, patterns: self.patterns, warnings: self.warnings });
         }
+        self.faults.extend(self.patterns.built().err().into_iter().flatten());
         self.faults.sort_by(|a, b| a.at.cmp(&b.at));
         Err(self.faults)
     }
 
     fn fault(&mut self, at: &str, message: impl Into<String>, hint: Option<String>) {
         if self.faults.len() < MAX_FAULTS {
-            self.faults.push(SchemaFault { at: super::inert::visible(at), message: message.into(), hint });
+            self.faults.push(SchemaFault { at: visible(at), message: message.into(), hint });
+        }
+    }
+
+    fn warn(&mut self, at: &str, code: &str, message: &str, hint: Option<&str>) {
+        if self.warnings.len() < MAX_WARNINGS {
+            let (code, message, hint) = (code.to_owned(), message.to_owned(), hint.map(str::to_owned));
+            self.warnings.push(Problem { at: visible(at), code, message, hint });
         }
     }
 
@@ -109,28 +127,43 @@ impl<'a> Walk<'a> {
                 self.extension(id, &place, name, value);
                 continue;
             }
-            let Some(shape) = keywords::shape(name, self.draft) else {
+            let known = keywords::shape(name, self.draft);
+            let dropped = match self.author {
+                Author::Operator => None,
+                Author::SomebodyElse => keywords::dropped(name, self.draft),
+            };
+            let Some(shape) = known.or(dropped) else {
                 self.unknown(&place, name);
                 continue;
             };
             if silences && !keywords::SILENT.contains(&name.as_str()) {
-                self.fault(
-                    &place,
-                    "ignored beside $ref in this draft",
-                    Some("put the reference and this keyword under allOf".to_owned()),
-                );
+                self.silenced(&place);
                 continue;
+            }
+            if known.is_none() {
+                let message = "a keyword that this draft has dropped; values are held to it all the same";
+                self.warn(&place, "older_keyword", message, keywords::instead(name, self.draft));
             }
             self.keyword(id, &place, name, shape, value, nesting + 1);
         }
+        let weight = Weight::of(keywords);
         let shut = |name| keywords.get(name).map(|v| if v == false { Others::Forbidden } else { Others::Allowed });
-        if let Some(node) = self.graph.node_mut(id) {
-            node.declares = keywords.contains_key("properties");
-            node.others = shut("additionalProperties").or_else(|| shut("unevaluatedProperties")).unwrap_or_default();
-            node.unevaluated =
-                keywords.contains_key("unevaluatedProperties") || keywords.contains_key("unevaluatedItems");
-        }
+        let Some(node) = self.graph.node_mut(id).filter(|_| !silences) else { return };
+        node.weight = weight;
+        node.declares = keywords.contains_key("properties");
+        node.others = shut("additionalProperties").or_else(|| shut("unevaluatedProperties")).unwrap_or_default();
+        node.unevaluated = keywords.contains_key("unevaluatedProperties") || keywords.contains_key("unevaluatedItems");
+        node.bounds_text = ["maxLength", "enum", "const"].iter().any(|name| keywords.contains_key(*name));
+        node.bounds_items = ["maxItems", "enum", "const"].iter().any(|name| keywords.contains_key(*name));
         self.undeclared_required(id, at, keywords);
+    }
+
+    fn silenced(&mut self, place: &str) {
+        let (message, hint) = ("ignored beside $ref in this draft", "put the reference and this keyword under allOf");
+        match self.author {
+            Author::Operator => self.fault(place, message, Some(hint.to_owned())),
+            Author::SomebodyElse => self.warn(place, "ignored_keyword", message, Some(hint)),
+        }
     }
 
     fn extension(&mut self, id: NodeId, place: &str, name: &str, value: &Value) {
@@ -182,7 +215,8 @@ impl<'a> Walk<'a> {
 
     fn unknown(&mut self, place: &str, name: &str) {
         if self.author == Author::SomebodyElse {
-            return;
+            let message = "JSON Schema has no such keyword, so nothing is held to it";
+            return self.warn(place, "unknown_keyword", message, None);
         }
         let hint = match keywords::instead(name, self.draft) {
             Some(instead) => instead.to_owned(),
@@ -303,8 +337,7 @@ impl<'a> Walk<'a> {
                     node.members.insert(name.clone(), child);
                     node.names.push(name.clone());
                 }
-                // One that does not compile has its fault already.
-                Applies::Pattern => node.patterns.extend(compile::matcher(name).map(|fits| (Matcher(fits), child))),
+                Applies::Pattern => node.patterns.push((Matcher::new(name), child)),
                 _ => {}
             }
         }
@@ -314,6 +347,10 @@ impl<'a> Walk<'a> {
         match value {
             Value::Array(values) if values.is_empty() => {
                 self.fault(place, "no value is allowed by an empty list", Some("list the allowed values".to_owned()));
+            }
+            Value::Array(values) if values.len() > MAX_VALUES => {
+                let hint = "say what they have in common with a pattern or a format".to_owned();
+                self.fault(place, "more than 10,000 values in one list", Some(hint));
             }
             Value::Array(values) => {
                 let mut seen = BTreeSet::new();
@@ -401,15 +438,31 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn pattern(&mut self, place: &str, text: &str) {
-        if let Err(fault) = self.patterns.check(text) {
-            self.fault(place, fault.message, Some(fault.hint));
+    fn pattern(&mut self, place: &str, text: &'a str) {
+        match self.patterns.survey(place, text) {
+            Ok(Matching::Linear) => {}
+            Ok(Matching::Bounded) => {
+                let message = "this pattern backtracks: a text that takes it too many steps is refused";
+                self.warn(place, "bounded_pattern", message, None);
+            }
+            Err(fault) => self.fault(place, fault.message, Some(fault.hint)),
         }
     }
 
     fn format(&mut self, place: &str, value: &Value) {
         let Value::String(name) = value else { return self.wrong(place, "the name of a format", value) };
-        if self.author == Author::SomebodyElse || keywords::formats().any(|known| known == name) {
+        if keywords::formats().any(|known| known == name) {
+            return;
+        }
+        if self.author == Author::SomebodyElse {
+            if !keywords::is_width(name) {
+                self.warn(
+                    place,
+                    "unknown_format",
+                    "a format that the gate cannot check, so nothing is held to it",
+                    None,
+                );
+            }
             return;
         }
         let hint = match (keywords::instead_of_format(name), near(name, keywords::formats())) {
@@ -425,109 +478,6 @@ impl<'a> Walk<'a> {
             self.fault(place, "another draft than that of the document", Some("leave it out".to_owned()));
         }
     }
-
-    fn identifier(&mut self, id: NodeId, place: &str, value: &'a Value) {
-        match value {
-            Value::String(text) if self.draft <= Draft::Draft7 && text.starts_with('#') => {
-                self.name(id, place, text.trim_start_matches('#'));
-            }
-            Value::String(text) if id == Graph::ROOT && !text.contains('#') => {}
-            Value::String(_) => self.fault(
-                place,
-                "a schema inside the document has no address of its own",
-                Some("leave it out and refer by #/$defs/...".to_owned()),
-            ),
-            other => self.wrong(place, "a string", other),
-        }
-    }
-
-    fn anchor(&mut self, id: NodeId, place: &str, dynamic: bool, value: &Value) {
-        match value {
-            Value::String(name) if dynamic => {
-                self.dynamic.entry(name.clone()).or_default().push(id);
-                self.name(id, place, name);
-            }
-            Value::String(name) => self.name(id, place, name),
-            other => self.wrong(place, "a name", other),
-        }
-    }
-
-    fn name(&mut self, id: NodeId, place: &str, name: &str) {
-        if self.anchors.insert(name.to_owned(), id).is_some_and(|before| before != id) {
-            self.fault(place, "this anchor stands in the document twice", None);
-        }
-    }
-
-    fn reference(&mut self, from: NodeId, place: &str, shape: Shape, value: &Value) {
-        let Value::String(to) = value else { return self.wrong(place, "a reference such as #/$defs/name", value) };
-        let Some(inside) = to.strip_prefix('#') else {
-            let hint = "copy the schema under $defs and refer to #/$defs/...";
-            return self.fault(place, "refers to outside of this document", Some(hint.to_owned()));
-        };
-        if shape == Shape::RootReference && !inside.is_empty() {
-            return self.fault(place, "may only be #", Some("use $ref".to_owned()));
-        }
-        let dynamic = shape == Shape::AnchorReference;
-        self.references.push_back(Reference { from, at: place.to_owned(), to: decoded(inside), dynamic });
-    }
-
-    /// Follows every reference: pointers first, for what they lead to may hold more references and anchors.
-    fn follow(&mut self) {
-        let mut by_name = Vec::new();
-        while let Some(reference) = self.references.pop_front() {
-            if !reference.to.is_empty() && !reference.to.starts_with('/') {
-                by_name.push(reference);
-                continue;
-            }
-            match self.document.pointer(&reference.to) {
-                Some(target @ (Value::Object(_) | Value::Bool(_))) => {
-                    let nesting = reference.to.matches('/').count();
-                    if let Some(to) = self.schema(reference.to, target, nesting) {
-                        self.link(reference.from, Applies::All, to);
-                    }
-                }
-                Some(other) => {
-                    self.fault(
-                        &reference.at,
-                        format!("refers to {}, not to a schema", article(keywords::type_of(other))),
-                        None,
-                    );
-                }
-                None => {
-                    let hint = self.definition_like(&reference.to);
-                    self.fault(&reference.at, "refers to nothing in this document", hint);
-                }
-            }
-        }
-        for reference in by_name {
-            let targets = match self.anchors.get(&reference.to) {
-                Some(_) if reference.dynamic && self.dynamic.contains_key(&reference.to) => {
-                    self.dynamic.get(&reference.to).cloned().unwrap_or_default()
-                }
-                found => found.copied().into_iter().collect(),
-            };
-            if targets.is_empty() {
-                let hint = near(&reference.to, self.anchors.keys().map(String::as_str));
-                let hint = hint.map(|known| format!("did you mean #{known}?"));
-                self.fault(&reference.at, "refers to an anchor that is nowhere in this document", hint);
-            }
-            for to in targets {
-                self.link(reference.from, Applies::All, to);
-            }
-        }
-    }
-
-    fn definition_like(&self, pointer: &str) -> Option<String> {
-        let wanted = pointer.rsplit('/').next()?;
-        let known = ["$defs", "definitions"]
-            .iter()
-            .filter_map(|holder| Some((*holder, self.document.get(holder)?.as_object()?)));
-        let names = known.flat_map(|(holder, map)| map.keys().map(move |name| (holder, name.as_str())));
-        let names: Vec<(&str, &str)> = names.collect();
-        let like = near(wanted, names.iter().map(|(_, name)| *name))?;
-        let (holder, _) = names.iter().find(|(_, name)| *name == like)?;
-        Some(format!("did you mean #/{holder}/{like}?"))
-    }
 }
 
 fn is_count(value: &Value) -> bool {
@@ -540,28 +490,4 @@ fn article(kind: &str) -> String {
         "array" | "integer" | "object" => format!("an {kind}"),
         _ => format!("a {kind}"),
     }
-}
-
-/// The fragment of a URI without its percent escapes.
-fn decoded(fragment: &str) -> String {
-    let mut bytes = fragment.bytes();
-    let mut out = Vec::with_capacity(fragment.len());
-    while let Some(byte) = bytes.next() {
-        let mut ahead = bytes.clone();
-        let code = match (byte, ahead.next(), ahead.next()) {
-            (b'%', Some(high), Some(low)) => {
-                let digit = |b: u8| char::from(b).to_digit(16);
-                digit(high).zip(digit(low)).and_then(|(h, l)| u8::try_from(h * 16 + l).ok())
-            }
-            _ => None,
-        };
-        match code {
-            Some(code) => {
-                out.push(code);
-                bytes = ahead;
-            }
-            None => out.push(byte),
-        }
-    }
-    String::from_utf8_lossy(&out).into_owned()
 }

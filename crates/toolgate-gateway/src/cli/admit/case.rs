@@ -28,7 +28,8 @@ pub(super) struct Cases {
     kept: usize,
 }
 
-type Compiled = Result<Admission, Vec<Problem>>;
+/// The contracts and what of them holds and is probably not meant, or every problem of them.
+type Compiled = Result<(Admission, Vec<Problem>), Vec<Problem>>;
 
 /// A line that is a case.
 struct Case<'a> {
@@ -56,8 +57,16 @@ enum Form {
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Answer {
-    Calls { id: Value, calls: Vec<Judged> },
-    Wrong { id: Value, error: Wrong },
+    Calls {
+        id: Value,
+        calls: Vec<Judged>,
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        warnings: Vec<Problem>,
+    },
+    Wrong {
+        id: Value,
+        error: Wrong,
+    },
 }
 
 /// What admission says of one call.
@@ -108,15 +117,16 @@ impl Cases {
         let line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);
         let (id, case) = Case::read(line);
         match case.and_then(|case| self.judge(&case)) {
-            Ok(calls) => Answer::Calls { id, calls },
+            Ok((calls, warnings)) => Answer::Calls { id, calls, warnings },
             Err(error) => Answer::Wrong { id, error },
         }
         .text()
     }
 
-    fn judge(&mut self, case: &Case<'_>) -> Result<Vec<Judged>, Wrong> {
+    /// What becomes of the calls of a case, and what its contracts are warned of.
+    fn judge(&mut self, case: &Case<'_>) -> Result<(Vec<Judged>, Vec<Problem>), Wrong> {
         let compiled = self.compile(case.contracts);
-        let admission = compiled.as_ref().as_ref().map_err(|problems| Wrong::contract(problems.clone()))?;
+        let (admission, warnings) = compiled.as_ref().as_ref().map_err(|problems| Wrong::contract(problems.clone()))?;
         let calls = match case.form {
             Form::Arguments => vec![Proposed::Call(arguments_alone(admission, &case.input)?)],
             Form::Message(dialect) => {
@@ -125,7 +135,7 @@ impl Cases {
                 turn.open().0
             }
         };
-        Ok(calls.into_iter().map(|call| judged(admission, call)).collect())
+        Ok((calls.into_iter().map(|call| judged(admission, call)).collect(), warnings.clone()))
     }
 
     fn compile(&mut self, contracts: Contracts<'_>) -> Rc<Compiled> {
@@ -219,23 +229,26 @@ impl Contracts<'_> {
     /// The compiled contracts, or every problem of them. Places are told from the member's value on.
     fn compile(self) -> Compiled {
         let mut admission = Admission::new(Limits::default());
-        let mut problems = Vec::new();
+        let (mut problems, mut warnings) = (Vec::new(), Vec::new());
+        let mut compile = |text: &[u8], at: &str, problems: &mut Vec<Problem>| {
+            compile(text, at, &mut admission, problems, &mut warnings);
+        };
         match self {
-            Self::One(text) => compile(text, "", &mut admission, &mut problems),
+            Self::One(text) => compile(text, "", &mut problems),
             Self::List(text) => match json::items(text, &bounds(text)) {
                 Ok(items) => {
                     for (index, text) in items.into_iter().enumerate() {
-                        compile(text, &format!("/{index}"), &mut admission, &mut problems);
+                        compile(text, &format!("/{index}"), &mut problems);
                     }
                 }
                 Err(flaw) => problems.push(no_json("", &flaw)),
             },
         }
-        if problems.is_empty() { Ok(admission) } else { Err(problems) }
+        if problems.is_empty() { Ok((admission, warnings)) } else { Err(problems) }
     }
 }
 
-fn compile(text: &[u8], at: &str, admission: &mut Admission, problems: &mut Vec<Problem>) {
+fn compile(text: &[u8], at: &str, admission: &mut Admission, problems: &mut Vec<Problem>, warnings: &mut Vec<Problem>) {
     let mut keys = match json::read(text, &bounds(text)) {
         Ok(Value::Object(keys)) => keys,
         Ok(_) => {
@@ -255,6 +268,8 @@ fn compile(text: &[u8], at: &str, admission: &mut Admission, problems: &mut Vec<
     // Without a name of its own, what else is wrong with the contract is told all the same.
     match Contract::parse(name.as_deref().unwrap_or("unnamed"), &Value::Object(keys)) {
         Ok(contract) => {
+            let placed = |warning: &Problem| Problem { at: format!("{at}{}", warning.at), ..warning.clone() };
+            warnings.extend(contract.warnings().iter().map(placed));
             if admission.add(contract).is_err() {
                 problems.push(problem(&format!("{at}/name"), "unique", "two tools have this name"));
             }

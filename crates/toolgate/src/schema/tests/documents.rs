@@ -112,6 +112,12 @@ fn references_stay_inside_the_document() {
         codes(&inside, &json!({ "a": 1, "b": "x", "c": 1 })),
         pairs(&[("type", "/a"), ("type", "/b"), ("type", "/c")])
     );
+    let own = input(json!({
+        "$id": "https://example.com/tool.json",
+        "properties": { "a": { "$ref": "https://example.com/tool.json#/$defs/a" }, "b": { "$ref": "https://example.com/tool.json#b" } },
+        "$defs": { "a": { "type": "string" }, "b": { "$anchor": "b", "type": "integer" } },
+    }));
+    assert_eq!(codes(&own, &json!({ "a": 1, "b": "x" })), pairs(&[("type", "/a"), ("type", "/b")]));
     let shared = json!({ "properties": { "c": { "$ref": "#/x-shared/c" } }, "x-shared": { "c": { "typ": "null" } } });
     assert_eq!(fault(shared).at, "/x-shared/c/typ");
 }
@@ -256,7 +262,6 @@ fn a_silent_top_level_is_closed_and_a_speaking_one_is_not_touched() {
     let stray = json!({ "a": 1, "b": 2 });
     for (document, admits) in [
         (json!({ "properties": { "a": {} } }), false),
-        (json!({ "properties": { "a": {} }, "additionalProperties": true }), true),
         (json!({ "properties": { "a": {} }, "additionalProperties": { "type": "integer" } }), true),
         (json!({ "properties": { "a": {} }, "patternProperties": { "^b$": {} } }), true),
         (json!({ "allOf": [{ "properties": { "a": {} } }, { "properties": { "b": {} } }] }), true),
@@ -274,12 +279,51 @@ fn a_silent_top_level_is_closed_and_a_speaking_one_is_not_touched() {
 }
 
 #[test]
+fn an_open_top_level_is_said_by_the_contract_and_not_by_the_schema_alone() {
+    let declared = json!({ "properties": { "a": { "type": "integer" } } });
+    let stray = json!({ "a": 1, "b": { "c": [2] } });
+    let open = Schema::open_input(&declared).unwrap();
+    assert!(open.is_valid(&stray));
+    assert_eq!(codes(&open, &json!({ "a": "x", "b": 2 })), pairs(&[("type", "/a")]));
+    for (schema, at) in [
+        (json!({ "properties": { "a": {} }, "additionalProperties": true }), "/additionalProperties"),
+        (json!({ "additionalProperties": { "description": "Anything." } }), "/additionalProperties"),
+        (json!({ "properties": { "a": {} }, "unevaluatedProperties": {} }), "/unevaluatedProperties"),
+        (
+            json!({ "allOf": [{ "properties": { "a": {} }, "additionalProperties": true }] }),
+            "/allOf/0/additionalProperties",
+        ),
+    ] {
+        let fault = fault(schema.clone());
+        assert_eq!(fault.at, at);
+        assert!(fault.hint.unwrap().contains("open = true"));
+        assert!(Schema::open_input(&schema).unwrap().is_valid(&stray), "{schema}");
+        assert!(Schema::imported_input(&schema).unwrap().is_valid(&stray), "what a server says stands: {schema}");
+    }
+    let shut = json!({ "properties": { "a": {} }, "additionalProperties": false });
+    assert_eq!(Schema::open_input(&shut).unwrap_err()[0].at, "/additionalProperties");
+    // Further down, a schema says for itself what it allows.
+    let map = json!({ "properties": { "labels": { "type": "object", "additionalProperties": true } } });
+    assert!(input(map).is_valid(&json!({ "labels": { "x": 1 } })));
+}
+
+#[test]
+fn a_look_around_pattern_comes_back_as_patterns_that_do_without() {
+    let pattern = |pattern: &str| fault(json!({ "properties": { "a": { "type": "string", "pattern": pattern } } }));
+    let hint = pattern(r"^(?=.*\d)(?!admin).{8,}$").hint.unwrap();
+    let said = r#"write "allOf": [{"pattern":"\\d"},{"pattern":"^.{8,}$"}], "not": {"pattern":"^admin"} in place of the pattern"#;
+    assert_eq!(hint, said);
+    assert!(pattern(r"^(a|b)\1$").hint.unwrap().contains("write the alternatives out"));
+    assert!(pattern("a(?=b)c").hint.unwrap().contains("several patterns under allOf"));
+}
+
+#[test]
 fn places_and_members_are_found_through_references_and_branches() {
     let schema = input(json!({
         "properties": { "who": { "$ref": "#/$defs/who" }, "tags": { "type": "array", "prefixItems": [{ "const": 1 }], "items": { "const": 2 } } },
         "required": ["who"],
         "anyOf": [{ "properties": { "x": { "type": "integer" } } }, { "properties": { "y": {} } }],
-        "additionalProperties": { "title": "rest" },
+        "additionalProperties": { "type": "string", "title": "rest" },
         "$defs": { "who": { "type": "object", "properties": { "name": { "type": "string" }, "mail": { "type": "string" } }, "required": ["name"] } },
     }));
     assert_eq!(schema.members(), ["who", "tags", "x", "y"]);
@@ -287,7 +331,7 @@ fn places_and_members_are_found_through_references_and_branches() {
     assert_eq!(schema.locate("/tags/0"), [&json!({ "const": 1 })]);
     assert_eq!(schema.locate("/tags/7"), [&json!({ "const": 2 })]);
     assert!(schema.locate("/x").contains(&&json!({ "type": "integer" })));
-    assert_eq!(schema.locate("/unknown"), [&json!({ "title": "rest" })]);
+    assert_eq!(schema.locate("/unknown"), [&json!({ "type": "string", "title": "rest" })]);
     assert!(schema.required("/who") && schema.required("/who/name") && !schema.required("/who/mail"));
     assert!(!schema.required("/tags") && !schema.required("/x") && schema.required(""));
     let either = input(

@@ -146,12 +146,35 @@ fn values_of_the_wrong_type_are_mended_only_where_they_would_fit() {
     for (member, value, message, hint) in [
         ("n", json!("7"), "expected integer, got string", Some("send the number without quotes")),
         ("n", json!("70"), "expected integer, got string", None),
-        ("n", json!("7px"), "expected integer, got string", None),
-        ("n", json!(2.75), "expected integer, got number", None),
+        (
+            "n",
+            json!("7px"),
+            "expected integer, got string",
+            Some("send the number alone, without quotes, units or other characters"),
+        ),
+        ("n", json!("seven"), "expected integer, got string", None),
+        ("o", json!("k"), "expected object, got string", Some("known: k")),
+        ("n", json!(2.75), "expected integer, got number", Some("send a whole number")),
         ("n", json!(null), "expected integer, got null", Some("leave the member out")),
         ("n", json!([7]), "expected integer, got array", Some("send the value itself, not a list")),
         ("b", json!("true"), "expected boolean, got string", Some("send true or false without quotes")),
-        ("b", json!("yes"), "expected boolean, got string", None),
+        ("b", json!("yes"), "expected boolean, got string", Some("send true or false without quotes")),
+        ("b", json!("perhaps"), "expected boolean, got string", None),
+        ("b", json!(1), "expected boolean, got integer", Some("send true or false")),
+        ("n", json!(" 7 "), "expected integer, got string", Some("send the number without quotes")),
+        (
+            "n",
+            json!({ "value": 7 }),
+            "expected integer, got object",
+            Some("send the value itself, not an object around it"),
+        ),
+        (
+            "s",
+            json!({ "depth": 2 }),
+            "expected string, got object",
+            Some("send one string, in quotes; what has parts is written into it, in words or as JSON"),
+        ),
+        ("s", json!(true), "expected string, got boolean", Some("send it as a string, in quotes")),
         ("s", json!(5), "expected string, got integer", Some("send it as a string, in quotes")),
         ("l", json!("a"), "expected array, got string", Some("send a list, even for one value")),
         (
@@ -198,7 +221,7 @@ fn limits_are_named() {
         (json!({ "n": 2 }), "maximum", "must be at most 1.5"),
         (json!({ "n": 0.075 }), "multiple_of", "must be a multiple of 0.01"),
         (json!({ "l": [] }), "min_items", "must have at least 1 item"),
-        (json!({ "l": [1, 1] }), "unique_items", "items must differ from each other"),
+        (json!({ "l": [1, 1] }), "unique_items", "items 0 and 1 are equal; items must differ"),
         (json!({ "c": false }), "const", "must be true"),
         (json!({ "m": { "A": 1 } }), "property_names", "the name of this member: must match ^[a-z]+$"),
     ] {
@@ -226,6 +249,8 @@ fn a_tagged_union_reports_the_branch_it_means() {
     for schema in [payment("oneOf"), payment("anyOf")] {
         assert!(schema.is_valid(&json!({ "m": { "kind": "card", "ref": "r" } })));
         assert_eq!(codes(&schema, &json!({ "m": { "kind": "card", "ref": 71 } })), pairs(&[("type", "/m/ref")]));
+        let both = json!({ "m": { "kind": "card", "acct": "a1" } });
+        assert_eq!(codes(&schema, &both), pairs(&[("additional_property", "/m/acct"), ("required", "/m/ref")]));
         let mixed = json!({ "m": { "kind": "card", "ref": "r1", "acct": "a1" } });
         assert_eq!(codes(&schema, &mixed), pairs(&[("additional_property", "/m/acct")]));
         let shouted = json!({ "m": { "kind": "CARD", "ref": "r1" } });
@@ -253,10 +278,18 @@ fn other_unions_are_one_problem_or_the_only_branch_of_the_type() {
     assert_eq!(hint.as_deref(), Some("send the number without quotes"));
     assert_eq!(codes(&schema, &json!({ "limit": "5" })), pairs(&[("any_of", "/limit")]));
     assert_eq!(codes(&schema, &json!({ "ids": ["a", 1] })), pairs(&[("type", "/ids/1")]));
-    let (message, hint) = only(&schema, &json!({ "at": { "lat": 1 } }));
+    assert_eq!(codes(&schema, &json!({ "at": { "lat": 1 } })), pairs(&[("required", "/at/lon")]), "the nearest");
+    let both = json!({ "at": { "lat": 1, "lon": 2, "place": 3 } });
+    assert_eq!(codes(&schema, &both), pairs(&[("one_of", "/at")]));
+    let hint = only(&schema, &both).1;
+    assert_eq!(hint.as_deref(), Some("send the members of one alone: {lat, lon} or {place}"));
+    let twins = input(json!({ "properties": { "at": { "oneOf": [
+        { "type": "object", "properties": { "a": {}, "b": {} }, "required": ["a"] },
+        { "type": "object", "properties": { "a": {}, "b": {} }, "required": ["b"] },
+    ] } } }));
+    let (message, hint) = only(&twins, &json!({ "at": {} }));
     assert_eq!(message, "fits none of 2 variants");
-    assert_eq!(hint.as_deref(), Some("variants: {lat, lon} or {place}"));
-    assert_eq!(codes(&schema, &json!({ "at": { "lat": 1, "lon": 2, "place": 3 } })), pairs(&[("one_of", "/at")]));
+    assert_eq!(hint.as_deref(), Some("variants: {a} or {b}"));
 }
 
 #[test]
@@ -280,6 +313,8 @@ fn wrappers_that_are_missing_or_too_many_are_named() {
     assert!(flat.starts_with("put it inside filter."), "{flat}");
     let wrapped = only(&schema, &json!({ "arguments": { "filter": { "owner": "me" } } })).1.unwrap();
     assert!(wrapped.starts_with("send its members here, without the wrapper."), "{wrapped}");
+    let encoded = json!({ "arguments": r#"{"filter": {"owner": "me"}}"# });
+    assert_eq!(only(&schema, &encoded).1, Some(wrapped));
 }
 
 #[test]
@@ -339,4 +374,190 @@ fn a_catastrophic_pattern_is_answered_at_once() {
     let start = std::time::Instant::now();
     assert!(!schema.is_valid(&json!({ "tag": format!("{}!", "a".repeat(50_000)) })));
     assert!(start.elapsed() < std::time::Duration::from_secs(10));
+}
+
+#[test]
+fn the_branch_that_an_object_is_nearest_to_says_what_is_wrong() {
+    let schema = input(json!({ "properties": { "to": { "type": "array", "items": { "anyOf": [
+        { "type": "object", "properties": { "email": { "type": "string", "format": "email" }, "name": {} }, "required": ["email"], "additionalProperties": false },
+        { "type": "object", "properties": { "phone": { "type": "string" }, "name": {} }, "required": ["phone"], "additionalProperties": false },
+    ] } } } }));
+    assert_eq!(codes(&schema, &json!({ "to": [{ "email": "x" }] })), pairs(&[("format", "/to/0/email")]));
+    assert_eq!(
+        codes(&schema, &json!({ "to": [{ "phone": 5, "name": "a" }, { "phone": "1" }] })),
+        pairs(&[("type", "/to/0/phone")])
+    );
+    assert_eq!(codes(&schema, &json!({ "to": [{ "name": "a" }] })), pairs(&[("any_of", "/to/0")]), "as near to both");
+}
+
+#[test]
+fn a_tag_is_found_through_unions_of_unions() {
+    let shape = |kind: &str, member: &str| {
+        json!({
+            "type": "object", "properties": { "kind": { "const": kind }, member: { "type": "number" } }, "required": ["kind", member],
+        })
+    };
+    let schema = input(json!({ "properties": { "shapes": { "type": "array", "items": { "oneOf": [
+        { "oneOf": [shape("circle", "radius"), shape("square", "side")] },
+        shape("line", "length"),
+    ] } } } }));
+    assert_eq!(
+        codes(&schema, &json!({ "shapes": [{ "kind": "square", "side": "2" }] })),
+        pairs(&[("type", "/shapes/0/side")])
+    );
+    let (message, hint) = only(&schema, &json!({ "shapes": [{ "kind": "circel", "radius": 1 }] }));
+    assert_eq!(message, "tells the variants apart: one of: circle, square, line");
+    assert_eq!(hint.as_deref(), Some("did you mean circle?"));
+}
+
+#[test]
+fn what_other_keywords_want_is_said_in_words() {
+    let schema = input(json!({ "properties": {
+        "to": { "type": "array", "contains": { "properties": { "kind": { "const": "to" } }, "required": ["kind"] } },
+        "user": { "type": "string", "not": { "enum": ["root", "admin"] } },
+        "note": { "type": "string", "not": { "pattern": "^TODO" } },
+        "pay": { "type": "object", "properties": { "card": {}, "address": { "type": "string", "description": "Where. And who." } },
+            "dependentRequired": { "card": ["address"] } },
+        "trip": { "type": "object", "properties": { "kind": { "enum": ["one_way", "return"] }, "back": { "type": "string" } },
+            "if": { "properties": { "kind": { "const": "return" } }, "required": ["kind"] }, "then": { "required": ["back"] } },
+        "id": { "type": "string", "pattern": "^ORD-[0-9]+$", "examples": ["ORD-7"] },
+        "ref": { "type": "string", "pattern": "^R[0-9]+$", "description": "The reference, such as R12. Not the id." },
+        "change": { "type": "object", "properties": { "a": {}, "b": {} }, "minProperties": 1 },
+        "text": { "type": "string", "minLength": 1 },
+    } }));
+    for (value, code, at, message, hint) in [
+        (
+            json!({ "to": [{ "kind": "cc" }] }),
+            "contains",
+            "/to",
+            "lacks items of the kind that the schema wants, or has too many of them",
+            Some("such an item is an object with kind to"),
+        ),
+        (json!({ "user": "root" }), "not", "/user", "must not be one of: root, admin", None),
+        (json!({ "note": "TODO x" }), "not", "/note", "must not be a text that matches ^TODO", None),
+        (
+            json!({ "pay": { "card": 1 } }),
+            "dependent_required",
+            "/pay/address",
+            "missing member, which card asks for",
+            Some("string: Where"),
+        ),
+        (
+            json!({ "trip": { "kind": "return" } }),
+            "required",
+            "/trip/back",
+            "missing member, which what else was sent asks for",
+            Some("string"),
+        ),
+        (json!({ "id": "7" }), "pattern", "/id", "must match ^ORD-[0-9]+$", Some("write it like ORD-7")),
+        (json!({ "ref": "7" }), "pattern", "/ref", "must match ^R[0-9]+$", Some("The reference, such as R12")),
+        (json!({ "change": {} }), "min_properties", "/change", "must have at least 1 member", Some("known: a, b")),
+        (
+            json!({ "text": "" }),
+            "min_length",
+            "/text",
+            "must have at least 1 character",
+            Some("leave the member out, if there is nothing to send"),
+        ),
+    ] {
+        assert_eq!(codes(&schema, &value), pairs(&[(code, at)]), "{value}");
+        let (said, hinted) = only(&schema, &value);
+        assert_eq!((said.as_str(), hinted.as_deref()), (message, hint), "{value}");
+    }
+}
+
+#[test]
+fn a_member_that_belongs_further_out_is_sent_there() {
+    let schema = input(json!({ "properties": {
+        "limit": { "type": "integer" },
+        "filter": { "type": "object", "properties": { "status": { "type": "string" } }, "additionalProperties": false },
+    } }));
+    let hint = only(&schema, &json!({ "filter": { "status": "open", "limit": 5 } })).1.unwrap();
+    assert_eq!(hint, "put it beside filter, not in it. known: status");
+}
+
+/// Schemas of every shape that a refusal looks into.
+fn talkative() -> Schema {
+    input(json!({ "properties": {
+        "text": { "type": "string", "pattern": "^[a-c]$", "maxLength": 3 },
+        "word": { "enum": ["alpha", "beta"] },
+        "count": { "type": "integer", "minimum": 3, "multipleOf": 5 },
+        "at": { "type": "string", "format": "date-time" },
+        "list": { "type": "array", "items": { "type": "string", "minLength": 90 }, "uniqueItems": true, "contains": { "const": "a" } },
+        "map": { "type": "object", "propertyNames": { "maxLength": 4 }, "additionalProperties": { "type": "boolean" } },
+        "either": { "oneOf": [
+            { "type": "object", "properties": { "kind": { "const": "a" }, "n": { "type": "integer" } }, "required": ["kind", "n"] },
+            { "type": "object", "properties": { "kind": { "const": "b" } }, "required": ["kind"] },
+        ] },
+        "loose": { "anyOf": [{ "type": "string", "format": "uuid" }, { "type": "string", "format": "date" }, { "type": "array" }] },
+        "never": { "not": { "type": "string" } },
+    }, "required": ["text"] }))
+}
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(300))]
+
+    /// The names that a call gives its members are told, as far as 64 characters; its values never are.
+    #[test]
+    fn no_refusal_holds_a_value_or_the_end_of_a_long_name(
+        member in "text|word|count|at|list|map|either|loose|never|other",
+        shape in 0..9_u8,
+        digits in 10_000_000..99_999_999_u64,
+    ) {
+        let schema = talkative();
+        let marker = format!("mark{digits}");
+        let held = json!(marker);
+        let value = match shape {
+            0 => held,
+            1 => json!([held, held]),
+            2 => json!({ "kind": held, "n": held }),
+            3 => json!({ "kind": "a", "n": held }),
+            4 => json!({ "x": { "y": [held] } }),
+            5 => json!(digits),
+            6 => json!({ format!("{}{marker}", "n".repeat(70)): true, "k": held }),
+            7 => json!(format!("{{\"a\": \"{marker}\"}}")),
+            _ => json!([{ "kind": held }, digits, [held]]),
+        };
+        let problems = schema.problems(&json!({ member: value }));
+        let told = serde_json::to_string(&problems.list).unwrap();
+        proptest::prop_assert!(!told.contains(&digits.to_string()), "{}", told);
+    }
+
+    #[test]
+    fn a_refusal_is_bounded_whatever_was_sent(depth in 0..60_usize, width in 1..400_usize, name in "[a-z\"\u{202e}é]{1,300}") {
+        let schema = input(json!({ "properties": { "v": { "$ref": "#/$defs/n" } }, "$defs": { "n": {
+            "type": "object", "additionalProperties": { "$ref": "#/$defs/n" },
+        } } }));
+        let wide: serde_json::Map<String, Value> = (0..width).map(|n| (format!("{n}{name}"), json!(1))).collect();
+        let deep = (0..depth).fold(Value::Object(wide), |inner, _| json!({ name.as_str(): inner }));
+        let problems = schema.problems(&json!({ "v": deep }));
+        let told = serde_json::to_string(&problems.list).unwrap();
+        proptest::prop_assert!(told.len() <= 16_000, "{}", told.len());
+        proptest::prop_assert_eq!(problems.list.len() + problems.more, width);
+    }
+}
+
+/// Once it was said of the whole object that it must not be sent.
+#[test]
+fn a_member_of_a_tool_without_parameters_is_named() {
+    for schema in [
+        input(json!({ "type": "object", "properties": {} })),
+        input(json!({})),
+        input(json!({ "additionalProperties": false })),
+    ] {
+        let value = json!({ "verbose": true, "page": 2 });
+        assert_eq!(
+            codes(&schema, &value),
+            pairs(&[("additional_property", "/page"), ("additional_property", "/verbose")])
+        );
+        assert_eq!(only(&schema, &json!({ "page": 1 })).1.as_deref(), Some("no members are known here"));
+    }
+}
+
+/// Once the top level was said to be an object wherever the schema came back to it.
+#[test]
+fn a_schema_that_comes_back_to_its_top_asks_there_for_no_more_than_it_says() {
+    let schema = input(json!({ "properties": { "foo": { "$ref": "#" } } }));
+    assert!(schema.is_valid(&json!({ "foo": { "foo": false } })));
+    assert_eq!(codes(&schema, &json!(false)), pairs(&[("type", "")]));
 }
