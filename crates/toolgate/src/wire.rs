@@ -18,6 +18,7 @@ mod names;
 mod ollama;
 mod openai_chat;
 mod openai_responses;
+mod stream;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -33,6 +34,7 @@ use crate::refusal::{Code, Effect, Fix, Refusal};
 use crate::reply::Reply;
 
 pub use definitions::{Definitions, LeftOut};
+pub use stream::{Assembler, Warning};
 
 use frame::Frame;
 
@@ -67,6 +69,7 @@ pub struct Turn {
     calls: Vec<Proposed>,
     asked: Asked,
     cut_off: bool,
+    warnings: Vec<Warning>,
 }
 
 /// To whom the answers of a turn go: its dialect, and the id of each call as the dialect writes it.
@@ -164,9 +167,15 @@ impl Dialect {
 
     /// Reads the calls of a model's message. One byte order mark before it is skipped.
     ///
+    /// Of a dialect with streams a message may also be a recorded one: `{"stream": [event, ...]}`, or server-sent events
+    /// as they came. [`Assembler`] is for a stream that is still coming.
+    ///
     /// `limits` bounds the message as a whole. Its depth is for arguments alone, and those the gate reads.
     pub fn decode(self, message: &[u8], limits: &Limits) -> Result<Turn, WireFault> {
         let frame = Frame::new(message, limits);
+        if let Some(turn) = stream::decode(self, &frame)? {
+            return Ok(turn);
+        }
         match self {
             Self::OpenaiChat | Self::OpenaiStrict => openai_chat::decode(self, &frame),
             Self::OpenaiResponses => openai_responses::decode(&frame),
@@ -231,11 +240,15 @@ impl Turn {
         Self::addressed(Asked { dialect, ids }, calls, cut_off)
     }
 
-    fn addressed(asked: Asked, mut calls: Vec<Proposed>, cut_off: bool) -> Self {
-        if cut_off {
-            calls = calls.into_iter().map(|call| Proposed::Broken(call.truncated())).collect();
-        }
-        Self { calls, asked, cut_off }
+    fn addressed(asked: Asked, calls: Vec<Proposed>, cut_off: bool) -> Self {
+        let turn = Self { calls, asked, cut_off, warnings: Vec::new() };
+        if cut_off { turn.cut() } else { turn }
+    }
+
+    /// The same turn, of which nothing may run.
+    fn cut(self) -> Self {
+        let calls = self.calls.into_iter().map(|call| Proposed::Broken(call.truncated())).collect();
+        Self { calls, cut_off: true, ..self }
     }
 
     /// The calls, in the order of the message.
@@ -246,6 +259,11 @@ impl Turn {
     /// The calls, in the order of the message, and to whom their answers go.
     pub fn open(self) -> (Vec<Proposed>, Asked) {
         (self.calls, self.asked)
+    }
+
+    /// What is odd about the message, and was read in the one way that it can be.
+    pub fn warnings(&self) -> &[Warning] {
+        &self.warnings
     }
 
     /// Whether the message ended too early, so that none of its calls may run.

@@ -15,7 +15,7 @@ const CALL: [&str; 4] = ["type", "id", "name", "input"];
 const CALL_EXTRAS: [&str; 2] = ["cache_control", "caller"];
 
 /// Why a model stopped before it was done.
-const EARLY: [&str; 3] = ["max_tokens", "model_context_window_exceeded", "refusal"];
+pub(super) const EARLY: [&str; 3] = ["max_tokens", "model_context_window_exceeded", "refusal"];
 
 pub(super) fn decode(frame: &Frame<'_>) -> Result<Turn, WireFault> {
     let first = frame.bytes().iter().find(|byte| !byte.is_ascii_whitespace());

@@ -11,15 +11,15 @@ use crate::contract::Contract;
 pub(super) const LONGEST_NAME: usize = 64;
 
 const FORM: &str = r#"{"id": ..., "type": "function", "function": {"name": ..., "arguments": "..."}}"#;
-const CALL: [&str; 3] = ["id", "type", "function"];
+pub(super) const CALL: [&str; 3] = ["id", "type", "function"];
 /// The place among streamed deltas, and what Gemini sends along to get back.
-const CALL_EXTRAS: [&str; 2] = ["index", "extra_content"];
-const FUNCTION: [&str; 2] = ["name", "arguments"];
+pub(super) const CALL_EXTRAS: [&str; 2] = ["index", "extra_content"];
+pub(super) const FUNCTION: [&str; 2] = ["name", "arguments"];
 /// A message has one of these.
 const MESSAGE: [&str; 3] = ["role", "content", "tool_calls"];
 
 /// Why a model stopped before it was done.
-const EARLY: [&str; 2] = ["length", "content_filter"];
+pub(super) const EARLY: [&str; 2] = ["length", "content_filter"];
 
 pub(super) fn decode(dialect: Dialect, frame: &Frame<'_>) -> Result<Turn, WireFault> {
     let top = frame.members(frame.bytes(), "the message")?;
@@ -91,6 +91,19 @@ fn only_choice<'a>(frame: &Frame<'a>, top: &Members<'a>, choices: &'a [u8]) -> R
 /// A message of another kind could hold calls that would be passed over in silence.
 fn expect_message<'a>(frame: &Frame<'a>, message: &Members<'a>) -> Result<(), WireFault> {
     frame.expect_assistant(message)?;
+    expect_no_other_calls(frame, message)?;
+    if !message.names().any(|name| MESSAGE.contains(&name)) {
+        return Err(frame.fault(
+            frame.bytes(),
+            "neither an assistant message nor a completion",
+            "send the model's message, with its role, or the whole completion, with its choices",
+        ));
+    }
+    Ok(())
+}
+
+/// Calls that stand elsewhere than in `tool_calls`.
+pub(super) fn expect_no_other_calls<'a>(frame: &Frame<'a>, message: &Members<'a>) -> Result<(), WireFault> {
     if let Some(legacy) = message.given("function_call") {
         return Err(frame.fault(
             legacy,
@@ -106,13 +119,6 @@ fn expect_message<'a>(frame: &Frame<'a>, message: &Members<'a>) -> Result<(), Wi
         if let Some(part) = frame.items(content, "content")?.into_iter().find(|part| is_call(part)) {
             return Err(frame.fault(part, "a call in the form of another dialect", "read it as the dialect anthropic"));
         }
-    }
-    if !message.names().any(|name| MESSAGE.contains(&name)) {
-        return Err(frame.fault(
-            frame.bytes(),
-            "neither an assistant message nor a completion",
-            "send the model's message, with its role, or the whole completion, with its choices",
-        ));
     }
     Ok(())
 }
