@@ -11,6 +11,8 @@ mod anthropic;
 mod bedrock;
 mod definitions;
 mod envelope;
+mod foreign;
+mod form;
 mod frame;
 mod gemini;
 pub mod mcp;
@@ -72,12 +74,21 @@ pub struct Turn {
     warnings: Vec<Warning>,
 }
 
-/// To whom the answers of a turn go: its dialect, and the id of each call as the dialect writes it.
+/// To whom the answers of a turn go: its dialect, and what the dialect pairs an answer with its call by.
 #[derive(Debug)]
 pub struct Asked {
     dialect: Dialect,
-    /// INVARIANT (one id a call): as many as the turn has calls, in its order.
-    ids: Vec<Value>,
+    /// INVARIANT (one address a call): as many as the turn has calls, in its order.
+    addresses: Vec<Address>,
+}
+
+/// What an answer is paired with its call by.
+#[derive(Debug, Default)]
+struct Address {
+    /// The id as the message wrote it; `None` in a dialect whose calls may have none.
+    id: Option<Value>,
+    /// The name of the tool as the message wrote it, before it was looked up.
+    name: String,
 }
 
 /// One call of a message. Each is answered once, in the order of the message.
@@ -126,10 +137,10 @@ pub struct WireFault {
     pub hint: Cow<'static, str>,
 }
 
-/// What became of one call, with the id that its dialect gave it.
+/// What became of one call, and to whom that is told.
 #[derive(Clone, Copy, Debug)]
 struct Answered<'a> {
-    id: &'a Value,
+    address: &'a Address,
     outcome: Result<&'a Reply, &'a Fault>,
 }
 
@@ -146,8 +157,9 @@ impl Dialect {
         Self::Mcp,
     ];
 
-    /// The dialect with this name.
+    /// The dialect with this name. `bedrock` is short for `bedrock-converse`.
     pub fn parse(name: &str) -> Option<Self> {
+        let name = if name == "bedrock" { Self::Bedrock.as_str() } else { name };
         Self::ALL.into_iter().find(|dialect| dialect.as_str() == name)
     }
 
@@ -172,12 +184,12 @@ impl Dialect {
     ///
     /// `limits` bounds the message as a whole. Its depth is for arguments alone, and those the gate reads.
     pub fn decode(self, message: &[u8], limits: &Limits) -> Result<Turn, WireFault> {
-        let frame = Frame::new(message, limits);
+        let frame = Frame::new(self, message, limits);
         if let Some(turn) = stream::decode(self, &frame)? {
             return Ok(turn);
         }
         match self {
-            Self::OpenaiChat | Self::OpenaiStrict => openai_chat::decode(self, &frame),
+            Self::OpenaiChat | Self::OpenaiStrict => openai_chat::decode(&frame),
             Self::OpenaiResponses => openai_responses::decode(&frame),
             Self::Anthropic => anthropic::decode(&frame),
             Self::Gemini => gemini::decode(&frame),
@@ -210,12 +222,12 @@ impl Dialect {
 impl Asked {
     /// The messages that answer the turn; `answers` stand in the order of its calls.
     ///
-    /// What a model reads is the reply as JSON text, with the bytes of its result. A call without an id is answered with
-    /// an empty one: no dialect can say it otherwise.
+    /// What a model reads is the reply as JSON text, with the bytes of its result; in `gemini` the reply is an object of
+    /// the message. A call whose id cannot be read is answered with an empty one where its dialect has no calls without.
     pub fn answer(&self, answers: &[Result<Reply, Fault>]) -> Vec<Value> {
         let outcomes = answers.iter().map(Result::as_ref);
         let answered: Vec<Answered<'_>> =
-            self.ids.iter().zip(outcomes).map(|(id, outcome)| Answered { id, outcome }).collect();
+            self.addresses.iter().zip(outcomes).map(|(address, outcome)| Answered { address, outcome }).collect();
         match self.dialect {
             Dialect::OpenaiChat | Dialect::OpenaiStrict => openai_chat::encode(&answered),
             Dialect::OpenaiResponses => openai_responses::encode(&answered),
@@ -235,13 +247,9 @@ impl fmt::Display for Dialect {
 }
 
 impl Turn {
-    fn new(dialect: Dialect, calls: Vec<Proposed>, cut_off: bool) -> Self {
-        let ids = calls.iter().map(|call| Value::from(call.call_id())).collect();
-        Self::addressed(Asked { dialect, ids }, calls, cut_off)
-    }
-
-    fn addressed(asked: Asked, calls: Vec<Proposed>, cut_off: bool) -> Self {
-        let turn = Self { calls, asked, cut_off, warnings: Vec::new() };
+    fn new(dialect: Dialect, calls: Vec<(Proposed, Address)>, cut_off: bool) -> Self {
+        let (calls, addresses): (Vec<Proposed>, Vec<Address>) = calls.into_iter().unzip();
+        let turn = Self { calls, asked: Asked { dialect, addresses }, cut_off, warnings: Vec::new() };
         if cut_off { turn.cut() } else { turn }
     }
 
@@ -291,6 +299,11 @@ impl Proposed {
 }
 
 impl Answered<'_> {
+    /// The id of the call, in a dialect that has none without.
+    fn id(&self) -> Value {
+        self.address.id.clone().unwrap_or_else(|| Value::from(""))
+    }
+
     fn is_ok(&self) -> bool {
         self.outcome.is_ok_and(Reply::is_ok)
     }
@@ -325,6 +338,15 @@ fn failed(fault: &Fault) -> Refusal {
 fn text(answer: &impl Serialize) -> String {
     // An answer is made of strings, numbers and JSON text, which always print.
     serde_json::to_string(answer).unwrap_or_default()
+}
+
+/// Our own text as a value. What was bounded before needs no bound here.
+fn parsed(text: &str) -> Value {
+    crate::json::read(text.as_bytes(), &everything()).unwrap_or_default()
+}
+
+fn everything() -> Limits {
+    Limits { size: usize::MAX, depth: usize::MAX, members: usize::MAX }
 }
 
 #[cfg(test)]

@@ -19,6 +19,7 @@ mod set_aside;
 mod shapes;
 mod shell;
 mod store;
+mod streams;
 mod tokens;
 mod told;
 mod unread;

@@ -3,37 +3,43 @@
 
 use serde_json::{Map, Value, json};
 
-use super::envelope::{Calls, Envelope};
+use super::form::{Arguments, Calls, Form, Id, Level};
 use super::frame::{Frame, Members};
-use super::{Answered, Dialect, MOST_CALLS, Turn, WireFault};
+use super::{Answered, Turn, WireFault, foreign};
 use crate::contract::Contract;
 
 pub(super) const LONGEST_NAME: usize = 128;
 
-const FORM: &str = r#"{"type": "tool_use", "id": ..., "name": ..., "input": {...}}"#;
-const CALL: [&str; 4] = ["type", "id", "name", "input"];
-const CALL_EXTRAS: [&str; 2] = ["cache_control", "caller"];
+const CALL: Form = Form {
+    shown: r#"{"type": "tool_use", "id": ..., "name": ..., "input": {...}}"#,
+    item: Level { wanted: &["type", "id", "name", "input"], extras: &["cache_control", "caller"], unset: &[] },
+    kind: None,
+    inner: None,
+    id: Id::Needed("id"),
+    arguments: Arguments::Object("input"),
+};
 
 /// Why a model stopped before it was done.
 pub(super) const EARLY: [&str; 3] = ["max_tokens", "model_context_window_exceeded", "refusal"];
 
 pub(super) fn decode(frame: &Frame<'_>) -> Result<Turn, WireFault> {
-    let first = frame.bytes().iter().find(|byte| !byte.is_ascii_whitespace());
-    if first == Some(&b'[') {
-        return Ok(Turn::new(Dialect::Anthropic, blocks(frame, frame.bytes())?, false));
+    let mut calls = Calls::new(frame, &CALL);
+    let is_call = |block, members: &Members<'_>| form_of(frame, block, members);
+    if frame.is_list() {
+        calls.blocks(&frame.items(frame.bytes(), "content")?, is_call)?;
+        return Ok(calls.into_turn(false));
     }
     let message = frame.members(frame.bytes(), "the message")?;
     if message.get("type") == Some(br#""tool_use""#) {
-        let mut calls = Calls::new(FORM);
-        if let Some(call) = call(frame, frame.bytes().trim_ascii())? {
-            calls.push(call);
-        }
-        return Ok(Turn::new(Dialect::Anthropic, calls.into_list(), false));
+        calls.item(frame.bytes().trim_ascii())?;
+        return Ok(calls.into_turn(false));
     }
     let content = content(frame, &message)?;
     let cut_off = frame.stopped_early(&message, "stop_reason", &EARLY)?;
-    let calls = if content.starts_with(b"\"") { Vec::new() } else { blocks(frame, content)? };
-    Ok(Turn::new(Dialect::Anthropic, calls, cut_off))
+    if !content.starts_with(b"\"") {
+        calls.blocks(&frame.items(content, "content")?, is_call)?;
+    }
+    Ok(calls.into_turn(cut_off))
 }
 
 pub(super) fn encode(answers: &[Answered<'_>]) -> Vec<Value> {
@@ -43,7 +49,7 @@ pub(super) fn encode(answers: &[Answered<'_>]) -> Vec<Value> {
     let result = |answer: &Answered<'_>| {
         let mut block = Map::new();
         block.insert("type".to_owned(), json!("tool_result"));
-        block.insert("tool_use_id".to_owned(), json!(answer.id));
+        block.insert("tool_use_id".to_owned(), answer.id());
         block.insert("content".to_owned(), json!(answer.content()));
         if !answer.is_ok() {
             block.insert("is_error".to_owned(), json!(true));
@@ -60,53 +66,22 @@ pub(super) fn definition(name: &str, contract: &Contract, schema: Value) -> Valu
 
 /// The content of the assistant's message. One of another kind could hold calls that would be passed over in silence.
 fn content<'a>(frame: &Frame<'a>, message: &Members<'a>) -> Result<&'a [u8], WireFault> {
-    frame.expect_assistant(message)?;
-    if let Some(part) = message.given("tool_calls").or_else(|| message.given("choices")) {
-        return Err(frame.fault(part, "a message of another dialect", "read it as the dialect openai-chat"));
-    }
+    frame.expect_role(message, "assistant")?;
+    foreign::none_beside(frame, message, &[])?;
     message.given("content").ok_or_else(|| {
-        frame.fault(frame.bytes(), "a message without content", "send the model's message with its content blocks")
+        let hint = "send the model's message with its content blocks";
+        foreign::unlike(frame, frame.bytes(), message, "a message without content", hint)
     })
 }
 
-fn blocks<'a>(frame: &Frame<'a>, content: &'a [u8]) -> Result<Vec<super::Proposed>, WireFault> {
-    let mut calls = Calls::new(FORM);
-    for block in frame.items(content, "content")? {
-        if let Some(call) = call(frame, block)? {
-            if calls.len() == MOST_CALLS {
-                return Err(frame.too_many_calls(block));
-            }
-            calls.push(call);
-        }
-    }
-    Ok(calls.into_list())
-}
-
-/// The call of a block; `None` for a block of another kind. A block that may be a call is never passed over.
-fn call<'f, 'a: 'f>(frame: &'f Frame<'a>, block: &'a [u8]) -> Result<Option<Envelope<'f>>, WireFault> {
-    let mut call = Envelope::new(frame.limits());
-    if !block.starts_with(b"{") {
-        return frame.members(block, "a content block").map(|_| None);
-    }
-    let Some(members) = call.open("", block) else { return Ok(Some(call)) };
+fn form_of<'a>(frame: &Frame<'a>, block: &'a [u8], members: &Members<'a>) -> Result<Option<&'static Form>, WireFault> {
     let Some(kind) = members.given("type") else {
-        return Err(frame.fault(block, "a content block without a type", "give each block its type"));
+        let hint = "give each block its type";
+        return Err(foreign::unlike(frame, block, members, "a content block without a type", hint));
     };
-    if frame.text(kind, "type")?.as_deref() != Some("tool_use") {
-        return Ok(None);
+    if frame.text(kind, "type")?.as_deref() == Some("tool_use") {
+        return Ok(Some(&CALL));
     }
-    call.id(&members);
-    call.name("/name", members.get("name"));
-    if let Some(input) = members.given("input") {
-        match input.first() {
-            Some(b'{') => call.arguments(input),
-            _ => {
-                if let Some(other) = call.value("/input", input) {
-                    call.wrong_type("/input", "an object", &other);
-                }
-            }
-        }
-    }
-    call.only("", &members, &CALL, &CALL_EXTRAS);
-    Ok(Some(call))
+    foreign::no_call(frame, block, members)?;
+    Ok(None)
 }

@@ -3,8 +3,9 @@
 
 use serde_json::Value;
 
+use super::form::Level;
 use super::frame::{Members, kind};
-use super::{Broken, Proposed, names};
+use super::{Address, Broken, Proposed, names};
 use crate::call::Call;
 use crate::json::{self, Flaw, Limits};
 use crate::refusal::{Code, Refusal};
@@ -21,40 +22,54 @@ pub(super) struct Envelope<'a> {
     limits: &'a Limits,
     call_id: String,
     tool: String,
+    address: Address,
     arguments: Vec<u8>,
     problems: Vec<Problem>,
 }
 
-/// The calls of a message, in its order.
-pub(super) struct Calls {
-    /// How a call of the dialect looks.
-    form: &'static str,
-    list: Vec<Proposed>,
-}
-
 impl<'a> Envelope<'a> {
     pub(super) fn new(limits: &'a Limits) -> Self {
-        Self { limits, call_id: String::new(), tool: String::new(), arguments: Vec::new(), problems: Vec::new() }
+        Self {
+            limits,
+            call_id: String::new(),
+            tool: String::new(),
+            address: Address::default(),
+            arguments: Vec::new(),
+            problems: Vec::new(),
+        }
     }
 
-    /// A call whose id stands outside of it.
-    pub(super) fn with_id(limits: &'a Limits, call_id: String) -> Self {
-        Self { call_id, ..Self::new(limits) }
+    /// A call whose id stands outside of it: `call_id` is how it is shown.
+    pub(super) fn with_id(limits: &'a Limits, id: Value, call_id: String) -> Self {
+        let address = Address { id: Some(id), name: String::new() };
+        Self { call_id, address, ..Self::new(limits) }
     }
 
-    /// Takes the id that answers will carry.
-    pub(super) fn id(&mut self, members: &Members<'a>) {
-        self.call_id = self.word("/id", members.get("id"));
+    /// Takes the id that the answer will carry. One that cannot be read is answered as an empty one: no dialect with ids
+    /// can say it otherwise.
+    pub(super) fn id(&mut self, at: &str, part: Option<&[u8]>) {
+        self.call_id = self.word(at, part);
+        self.address.id = Some(Value::from(self.call_id.as_str()));
+    }
+
+    /// Takes an id that need not be there. In proto3 and in Go an empty string is one that is not set.
+    pub(super) fn id_if_given(&mut self, at: &str, part: Option<&[u8]>) {
+        if let Some(part) = part.filter(|part| *part != b"\"\"") {
+            self.call_id = self.word(at, Some(part));
+            self.address.id = (!self.call_id.is_empty()).then(|| Value::from(self.call_id.as_str()));
+        }
     }
 
     /// Takes the name of the tool.
-    pub(super) fn name(&mut self, at: &str, name: Option<&'a [u8]>) {
-        self.tool = names::meant(&self.word(at, name));
+    pub(super) fn name(&mut self, at: &str, name: Option<&[u8]>) {
+        self.address.name = self.word(at, name);
+        self.tool = names::meant(&self.address.name);
     }
 
     /// Takes the name of the tool in a dialect that has dots in names.
-    pub(super) fn name_as_written(&mut self, at: &str, name: Option<&'a [u8]>) {
-        self.tool = self.word(at, name);
+    pub(super) fn name_as_written(&mut self, at: &str, name: Option<&[u8]>) {
+        self.address.name = self.word(at, name);
+        self.tool.clone_from(&self.address.name);
     }
 
     /// Takes the raw text of an object as the arguments.
@@ -63,7 +78,7 @@ impl<'a> Envelope<'a> {
     }
 
     /// The members of an object of the call; a problem where it is none.
-    pub(super) fn open(&mut self, at: &str, part: &'a [u8]) -> Option<Members<'a>> {
+    pub(super) fn open<'m>(&mut self, at: &str, part: &'m [u8]) -> Option<Members<'m>> {
         match Members::read(part, self.limits) {
             Ok(members) => Some(members),
             Err(flaw) => {
@@ -86,15 +101,20 @@ impl<'a> Envelope<'a> {
 
     /// INVARIANT (nothing beside it): a member that the dialect does not know is never ignored, so that nobody can say
     /// in a call who is asking, or believe that they have.
-    pub(super) fn only(&mut self, at: &str, members: &Members<'_>, wanted: &[&str], tolerated: &[&str]) {
-        for name in members.names().filter(|name| !wanted.contains(name) && !tolerated.contains(name)) {
+    pub(super) fn only(&mut self, at: &str, members: &Members<'_>, level: &Level) {
+        for (name, _) in members.each().filter(|(name, value)| !level.has(name, value)) {
             let prints = name.len() <= LONGEST_SHOWN_NAME && name.bytes().all(|byte| matches!(byte, b' '..=b'~'));
             let (place, message) = if prints {
                 (format!("{at}/{}", name.replace('~', "~0").replace('/', "~1")), "unknown member")
             } else {
                 (at.to_owned(), "unknown member with a name that is long or does not print")
             };
-            self.problem(place, "additional_property", message, format!("leave it out; known: {}", wanted.join(", ")));
+            self.problem(
+                place,
+                "additional_property",
+                message,
+                format!("leave it out; known: {}", level.wanted.join(", ")),
+            );
         }
     }
 
@@ -119,7 +139,7 @@ impl<'a> Envelope<'a> {
     }
 
     /// A string that is there and not empty; an empty one with its problem noted where it is not.
-    fn word(&mut self, at: &str, part: Option<&'a [u8]>) -> String {
+    fn word(&mut self, at: &str, part: Option<&[u8]>) -> String {
         let Some(part) = part else {
             self.missing(at, "send it as a string that is not empty");
             return String::new();
@@ -138,11 +158,12 @@ impl<'a> Envelope<'a> {
         }
     }
 
-    /// Ends the call: whole, or refused with all its problems. `form` is how a call of the dialect looks.
-    pub(super) fn end(self, form: &str) -> Proposed {
-        let Self { call_id, tool, arguments, mut problems, .. } = self;
+    /// Ends the call: whole, or refused with all its problems; with it goes to whom it is answered. `form` is how a call of
+    /// the dialect looks.
+    pub(super) fn end(self, form: &str) -> (Proposed, Address) {
+        let Self { call_id, tool, address, arguments, mut problems, .. } = self;
         if problems.is_empty() {
-            return Proposed::Call(Call::new(call_id, tool, arguments));
+            return (Proposed::Call(Call::new(call_id, tool, arguments)), address);
         }
         let count = problems.len();
         problems.truncate(MOST_PROBLEMS);
@@ -151,30 +172,11 @@ impl<'a> Envelope<'a> {
         let message =
             format!("{count} {plural} in the call around its arguments, so it did not run. A call is {form}.");
         let refusal = Refusal::before(Code::InvalidCall).message(message).problems(problems, more);
-        Proposed::Broken(Broken { call_id, tool, refusal })
+        (Proposed::Broken(Broken { call_id, tool, refusal }), address)
     }
 
     fn flawed(&mut self, at: &str, flaw: &Flaw) {
         let hint = flaw.hint().unwrap_or("send strict JSON");
         self.problem(format!("{at}{}", flaw.pointer), flaw.code.as_str(), flaw.message.clone(), hint);
-    }
-}
-
-impl Calls {
-    pub(super) fn new(form: &'static str) -> Self {
-        Self { form, list: Vec::new() }
-    }
-
-    pub(super) fn len(&self) -> usize {
-        self.list.len()
-    }
-
-    /// Takes the next call. Models do repeat ids; each call is answered in its place.
-    pub(super) fn push(&mut self, call: Envelope<'_>) {
-        self.list.push(call.end(self.form));
-    }
-
-    pub(super) fn into_list(self) -> Vec<Proposed> {
-        self.list
     }
 }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-use super::WireFault;
+use super::{Dialect, WireFault};
 use crate::json::{self, Flaw, FlawCode, Limits};
 
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
@@ -12,8 +12,9 @@ const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 /// What helps against anything that a provider would not have written.
 const AS_IT_CAME: &str = "pass the provider's message on as it came";
 
-/// A message and the bounds under which it is read.
+/// A message, the dialect it is read in, and the bounds under which it is read.
 pub(super) struct Frame<'a> {
+    dialect: Dialect,
     bytes: &'a [u8],
     limits: Limits,
 }
@@ -22,10 +23,14 @@ pub(super) struct Frame<'a> {
 pub(super) struct Members<'a>(Vec<(String, &'a [u8])>);
 
 impl<'a> Frame<'a> {
-    pub(super) fn new(message: &'a [u8], limits: &Limits) -> Self {
+    pub(super) fn new(dialect: Dialect, message: &'a [u8], limits: &Limits) -> Self {
         let bytes = message.strip_prefix(BYTE_ORDER_MARK).unwrap_or(message);
         // Arguments that are too deep are refused by the gate, not with the whole message: here the reader's own bound holds.
-        Self { bytes, limits: Limits { depth: usize::MAX, ..*limits } }
+        Self { dialect, bytes, limits: Limits { depth: usize::MAX, ..*limits } }
+    }
+
+    pub(super) fn dialect(&self) -> Dialect {
+        self.dialect
     }
 
     pub(super) fn bytes(&self) -> &'a [u8] {
@@ -56,28 +61,69 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// Whether the member `name` says that this is not the assistant's message.
-    pub(super) fn expect_assistant(&self, message: &Members<'a>) -> Result<(), WireFault> {
+    /// Whether the message is an array.
+    pub(super) fn is_list(&self) -> bool {
+        self.bytes.trim_ascii_start().starts_with(b"[")
+    }
+
+    /// Whether a part is the string `wanted`.
+    pub(super) fn is_text(&self, part: &'a [u8], wanted: &str) -> bool {
+        matches!(self.text(part, "the text"), Ok(Some(text)) if text == wanted)
+    }
+
+    /// The one alternative of a response. Of several, each would be another turn.
+    pub(super) fn only(
+        &self,
+        list: &'a [u8],
+        what: &'static str,
+        one: &'static str,
+        hint: &'static str,
+    ) -> Result<Members<'a>, WireFault> {
+        match self.items(list, what)?.as_slice() {
+            [alone] => self.members(alone, one),
+            [] => Err(self.fault(list, format!("no {one}"), "send the response of a model that has answered")),
+            [_, ..] => Err(self.fault(list, format!("more than one {one}"), hint)),
+        }
+    }
+
+    /// A fault where the message says that it is not the model's: its role is another than `model`, as the dialect calls it.
+    pub(super) fn expect_role(&self, message: &Members<'a>, model: &str) -> Result<(), WireFault> {
         let Some(role) = message.get("role") else { return Ok(()) };
-        match self.text(role, "role")?.as_deref() {
-            Some("assistant") => Ok(()),
+        match self.text(role, "role")? {
+            Some(found) if found == model => Ok(()),
             _ => Err(self.fault(
                 role,
-                "a message that is not the assistant's",
-                "send the assistant's message alone: only there are calls proposed",
+                format!("a message that is not the {model}'s"),
+                format!("send the {model}'s message alone: only there are calls proposed"),
             )),
         }
     }
 
-    /// Whether the reason for which the model stopped, if it is told, is one of `early`.
+    /// Why the model stopped, if the member `name` tells it.
+    fn stop_reason(&self, members: &Members<'a>, name: &'static str) -> Result<Option<String>, WireFault> {
+        members.get(name).map_or(Ok(None), |reason| self.text(reason, name))
+    }
+
+    /// Whether the model stopped for one of the reasons `early`, which mean that it was not done. For providers whose other
+    /// reasons are many, and new ones of no harm.
     pub(super) fn stopped_early(
         &self,
         members: &Members<'a>,
         name: &'static str,
         early: &[&str],
     ) -> Result<bool, WireFault> {
-        let Some(reason) = members.get(name) else { return Ok(false) };
-        Ok(self.text(reason, name)?.is_some_and(|reason| early.contains(&reason.as_str())))
+        Ok(self.stop_reason(members, name)?.is_some_and(|reason| early.contains(&reason.as_str())))
+    }
+
+    /// Whether the model stopped for another reason than those in `done`. For providers that list what may go wrong: a new
+    /// reason of theirs is one more.
+    pub(super) fn stopped_otherwise(
+        &self,
+        members: &Members<'a>,
+        name: &'static str,
+        done: &[&str],
+    ) -> Result<bool, WireFault> {
+        Ok(self.stop_reason(members, name)?.is_some_and(|reason| !done.contains(&reason.as_str())))
     }
 
     /// A fault at the beginning of a part of the message.
@@ -151,8 +197,14 @@ impl<'a> Members<'a> {
         self.get(name).filter(|raw| *raw != b"null")
     }
 
-    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
-        self.0.iter().map(|(name, _)| name.as_str())
+    /// Whether one of these members is there.
+    pub(super) fn has_any(&self, names: &[&str]) -> bool {
+        self.0.iter().any(|(name, _)| names.contains(&name.as_str()))
+    }
+
+    /// The members with the raw text of their values, in their order.
+    pub(super) fn each(&self) -> impl Iterator<Item = (&str, &'a [u8])> {
+        self.0.iter().map(|(name, raw)| (name.as_str(), *raw))
     }
 }
 

@@ -11,9 +11,12 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::envelope::Envelope;
+use super::form::Level;
 use super::frame::{Frame, Members};
-use super::{Answered, Asked, Dialect, Failure, Proposed, Turn, WireFault, definitions, failed, text};
-use crate::call::{Call, TraceContext};
+use super::{
+    Address, Answered, Failure, Proposed, Turn, WireFault, definitions, everything, failed, foreign, parsed, text,
+};
+use crate::call::TraceContext;
 use crate::contract::Contract;
 use crate::fault::Fault;
 use crate::json::Limits;
@@ -21,10 +24,9 @@ use crate::refusal::McpForm;
 use crate::reply::Reply;
 
 const FORM: &str = r#"{"name": ..., "arguments": {...}}"#;
-const REQUEST: [&str; 4] = ["jsonrpc", "id", "method", "params"];
-const PARAMS: [&str; 3] = ["name", "arguments", "_meta"];
+const REQUEST: Level = Level { wanted: &["jsonrpc", "id", "method", "params"], extras: &[], unset: &[] };
 /// Whoever offers no tasks passes over the wish for one (MCP 2025-11-25, "Tasks").
-const PASSED_OVER: [&str; 1] = ["task"];
+const PARAMS: Level = Level { wanted: &["name", "arguments", "_meta"], extras: &["task"], unset: &[] };
 
 /// JSON-RPC 2.0, section 5.1: the parameters are wrong.
 pub const INVALID_PARAMS: i64 = -32602;
@@ -117,11 +119,14 @@ struct TextBlock<'a> {
 }
 
 pub(super) fn decode(frame: &Frame<'_>) -> Result<Turn, WireFault> {
-    let first = frame.bytes().iter().find(|byte| !byte.is_ascii_whitespace());
-    if first == Some(&b'[') {
+    if frame.is_list() {
         return Err(frame.fault(frame.bytes(), "a batch of requests", "none ran; send one request at a time"));
     }
     let request = frame.members(frame.bytes(), "the request")?;
+    if request.get("jsonrpc").is_none() {
+        let hint = "write \"jsonrpc\": \"2.0\"";
+        return Err(foreign::unlike(frame, frame.bytes(), &request, "the request has no jsonrpc", hint));
+    }
     expect_text(frame, &request, "jsonrpc", "2.0", "write \"jsonrpc\": \"2.0\"")?;
     expect_text(frame, &request, "method", "tools/call", "only tools/call proposes a call")?;
     let id = match request.get("id") {
@@ -131,10 +136,11 @@ pub(super) fn decode(frame: &Frame<'_>) -> Result<Turn, WireFault> {
             return Err(frame.fault(frame.bytes(), "a call without an id", hint));
         }
     };
-    let mut call = Envelope::with_id(frame.limits(), shown(&id));
-    call.only("", &request, &REQUEST, &[]);
+    let call_id = shown(&id);
+    let mut call = Envelope::with_id(frame.limits(), id, call_id);
+    call.only("", &request, &REQUEST);
     let call = params_of(call, "/params", request.get("params"));
-    Ok(Turn::addressed(Asked { dialect: Dialect::Mcp, ids: vec![id] }, vec![call], false))
+    Ok(Turn::new(frame.dialect(), vec![call], false))
 }
 
 /// The call that the parameters of a `tools/call` request propose. `id` is the request's: its text, or its digits, is the
@@ -142,10 +148,10 @@ pub(super) fn decode(frame: &Frame<'_>) -> Result<Turn, WireFault> {
 pub fn proposed(id: &Value, params: Option<&[u8]>, limits: &Limits) -> Proposed {
     // As with a whole message: arguments that are too deep are refused by the gate.
     let limits = Limits { depth: usize::MAX, ..*limits };
-    params_of(Envelope::with_id(&limits, shown(id)), "", params)
+    params_of(Envelope::with_id(&limits, id.clone(), shown(id)), "", params).0
 }
 
-fn params_of<'a>(mut call: Envelope<'a>, at: &str, params: Option<&'a [u8]>) -> Proposed {
+fn params_of(mut call: Envelope<'_>, at: &str, params: Option<&[u8]>) -> (Proposed, Address) {
     let mut traced = None;
     match params {
         None => call.missing(at, "send an object with name and arguments"),
@@ -155,15 +161,13 @@ fn params_of<'a>(mut call: Envelope<'a>, at: &str, params: Option<&'a [u8]>) -> 
                 if let Some(part) = params.get("arguments") {
                     call.arguments(part);
                 }
-                call.only(at, &params, &PARAMS, &PASSED_OVER);
+                call.only(at, &params, &PARAMS);
                 traced = params.given("_meta").and_then(trace_context);
             }
         }
     }
-    match call.end(FORM) {
-        Proposed::Call(call) => Proposed::Call(traced.into_iter().fold(call, Call::traced)),
-        Proposed::Broken(broken) => Proposed::Broken(broken),
-    }
+    let (proposed, address) = call.end(FORM);
+    (traced.iter().fold(proposed, Proposed::traced), address)
 }
 
 /// The trace that the client's program, not its model, names in `_meta`, in the words of W3C Trace Context. What is
@@ -219,10 +223,10 @@ pub fn said(outcome: Result<&Reply, &Fault>, era: Era<'_>) -> Said {
 
 pub(super) fn encode(answers: &[Answered<'_>]) -> Vec<Value> {
     let response = |answer: &Answered<'_>| match said(answer.outcome, Era::Handshake) {
-        Said::Result(result) => json!({ "jsonrpc": "2.0", "id": answer.id, "result": parsed(&result) }),
+        Said::Result(result) => json!({ "jsonrpc": "2.0", "id": answer.id(), "result": parsed(&result) }),
         Said::Error { code, message, data } => {
             let error = json!({ "code": code, "message": message, "data": parsed(&data) });
-            json!({ "jsonrpc": "2.0", "id": answer.id, "error": error })
+            json!({ "jsonrpc": "2.0", "id": answer.id(), "error": error })
         }
     };
     answers.iter().map(response).collect()
@@ -324,13 +328,4 @@ fn blocks_of(result: &RawValue, aside: Option<&str>) -> Box<RawValue> {
 
 fn empty() -> Box<RawValue> {
     RawValue::NULL.to_owned()
-}
-
-/// Our own text, which was bounded before.
-fn everything() -> Limits {
-    Limits { size: usize::MAX, depth: usize::MAX, members: usize::MAX }
-}
-
-fn parsed(text: &str) -> Value {
-    crate::json::read(text.as_bytes(), &everything()).unwrap_or_default()
 }

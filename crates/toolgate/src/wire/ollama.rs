@@ -1,21 +1,90 @@
-//! Foundation: the room that fills this in follows.
+//! `ollama`: a response of `/api/chat`, its message, or one call object by itself; a `tool` message for each call.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
-use super::frame::Frame;
-use super::{Answered, Turn, WireFault};
+use super::form::{Arguments, Calls, Form, Id, Inner, Level};
+use super::frame::{Frame, Members};
+use super::{Answered, Turn, WireFault, foreign};
 use crate::contract::Contract;
 
 pub(super) const LONGEST_NAME: usize = 64;
 
+const CALL: Form = Form {
+    shown: r#"{"function": {"name": ..., "arguments": {...}}}"#,
+    item: Level { wanted: &["function"], extras: &["id", "type", "index"], unset: &[] },
+    kind: Some("function"),
+    inner: Some(Inner {
+        member: "function",
+        level: Level { wanted: &["name", "arguments"], extras: &["index"], unset: &[] },
+        holds_id: false,
+    }),
+    id: Id::Optional("id"),
+    arguments: Arguments::Object("arguments"),
+};
+
+/// A message has one of these.
+const MESSAGE: [&str; 3] = ["role", "content", "tool_calls"];
+
+/// Why a model stopped before it was done.
+const EARLY: [&str; 1] = ["length"];
+
 pub(super) fn decode(frame: &Frame<'_>) -> Result<Turn, WireFault> {
-    Err(frame.fault(frame.bytes(), "a dialect that is not read yet", "wait"))
+    let top = frame.members(frame.bytes(), "the message")?;
+    let mut calls = Calls::new(frame, &CALL);
+    if top.given("function").is_some() && !top.has_any(&MESSAGE) && !top.has_any(&["message"]) {
+        calls.item(frame.bytes().trim_ascii())?;
+        return Ok(calls.into_turn(false));
+    }
+    let cut_off = frame.stopped_early(&top, "done_reason", &EARLY)?;
+    if let Some(done) = top.get("done").filter(|done| *done == b"false") {
+        let hint = "ask with \"stream\": false, or put the pieces together first, then send the whole";
+        return Err(frame.fault(done, "a piece of a streamed response", hint));
+    }
+    let message = match top.given("message") {
+        Some(message) => {
+            foreign::none_beside(frame, &top, &[])?;
+            frame.members(message, "message")?
+        }
+        None => top,
+    };
+    expect_message(frame, &message)?;
+    if let Some(part) = message.given("tool_calls") {
+        calls.items(&frame.items(part, "tool_calls")?)?;
+    }
+    Ok(calls.into_turn(cut_off))
 }
 
 pub(super) fn encode(answers: &[Answered<'_>]) -> Vec<Value> {
-    answers.iter().map(|answer| json!({ "content": answer.content() })).collect()
+    let message = |answer: &Answered<'_>| {
+        let mut message = Map::new();
+        message.insert("role".to_owned(), json!("tool"));
+        message.insert("tool_name".to_owned(), json!(answer.address.name));
+        if let Some(id) = &answer.address.id {
+            message.insert("tool_call_id".to_owned(), id.clone());
+        }
+        message.insert("content".to_owned(), json!(answer.content()));
+        Value::Object(message)
+    };
+    answers.iter().map(message).collect()
 }
 
 pub(super) fn definition(name: &str, contract: &Contract, schema: Value) -> Value {
     json!({ "type": "function", "function": { "name": name, "description": contract.description(), "parameters": schema } })
+}
+
+/// A message of another kind could hold calls that would be passed over in silence.
+fn expect_message<'a>(frame: &Frame<'a>, message: &Members<'a>) -> Result<(), WireFault> {
+    frame.expect_role(message, "assistant")?;
+    foreign::none_beside(frame, message, &["tool_calls"])?;
+    foreign::no_call_in_content(frame, message)?;
+    if !message.has_any(&MESSAGE) {
+        return Err(foreign::unlike(
+            frame,
+            frame.bytes(),
+            message,
+            "neither an assistant message nor a response of /api/chat",
+            "send the model's message, with its role, or the whole response, with its message",
+        ));
+    }
+    Ok(())
 }

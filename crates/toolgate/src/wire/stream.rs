@@ -57,6 +57,7 @@ const SENT_AGAIN: &str = "none of its calls ran; ask the model again";
 /// ```
 #[derive(Debug)]
 pub struct Assembler {
+    dialect: Dialect,
     limits: Limits,
     machine: Machine,
     bytes: usize,
@@ -121,7 +122,7 @@ impl Assembler {
             Dialect::Anthropic => Machine::Anthropic(anthropic::Stream::default()),
             Dialect::Gemini | Dialect::Bedrock | Dialect::Ollama | Dialect::Mcp => return None,
         };
-        Some(Self { limits: *limits, machine, bytes: 0, events: 0, progress: Progress::Open })
+        Some(Self { dialect, limits: *limits, machine, bytes: 0, events: 0, progress: Progress::Open })
     }
 
     /// Takes the next event: its JSON text, which server-sent events carry as their data, or `[DONE]`.
@@ -147,7 +148,7 @@ impl Assembler {
             return Err(fault);
         }
         if self.events == 0 {
-            return Err(Frame::new(&[], &self.limits).fault(&[], "a stream without events", SENT_AGAIN));
+            return Err(Frame::new(self.dialect, &[], &self.limits).fault(&[], "a stream without events", SENT_AGAIN));
         }
         // All that came is bounded already, and what is put together of it is hardly longer.
         let limits = Limits { size: usize::MAX, depth: usize::MAX, ..self.limits };
@@ -159,7 +160,7 @@ impl Assembler {
     }
 
     fn take(&mut self, event: &[u8]) -> Result<(), WireFault> {
-        let frame = Frame::new(event, &self.limits);
+        let frame = Frame::new(self.dialect, event, &self.limits);
         match &self.progress {
             Progress::Open => {}
             Progress::Done => {
@@ -216,7 +217,7 @@ pub(super) fn decode(dialect: Dialect, frame: &Frame<'_>) -> Result<Option<Turn>
 /// The raw text of the list in an object with the one member `stream`.
 fn listed<'a>(frame: &Frame<'a>) -> Result<&'a [u8], WireFault> {
     let top = frame.members(frame.bytes(), "the message")?;
-    match (top.get("stream"), top.names().count()) {
+    match (top.get("stream"), top.each().count()) {
         (Some(events), 1) => Ok(events),
         _ => Err(frame.fault(frame.bytes(), "a stream with something beside it", "send {\"stream\": [...]} alone")),
     }
@@ -318,3 +319,15 @@ impl Whole {
         Ok(if self.cut_off { turn.cut() } else { turn })
     }
 }
+
+#[cfg(test)]
+#[allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::string_slice,
+    clippy::disallowed_methods,
+    reason = "a test may panic"
+)]
+mod tests;

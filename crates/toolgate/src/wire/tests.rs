@@ -447,7 +447,8 @@ mod answering {
 
     /// The messages of a dialect for answers to calls with these ids.
     fn answered(dialect: Dialect, ids: &[&str], answers: &[Result<Reply, Fault>]) -> Vec<Value> {
-        Asked { dialect, ids: ids.iter().map(|id| json!(id)).collect() }.answer(answers)
+        let address = |id: &&str| Address { id: Some(json!(id)), name: String::new() };
+        Asked { dialect, addresses: ids.iter().map(address).collect() }.answer(answers)
     }
 
     #[test]
@@ -700,11 +701,9 @@ mod protocol {
     #[test]
     fn a_deep_result_is_answered_whole() {
         let deep = format!("{}1{}", r#"{"a":"#.repeat(63), "}".repeat(63));
-        let messages = Asked { dialect: Dialect::Mcp, ids: vec![json!(1)] }.answer(&[Ok(reply(outcome(
-            &deep,
-            Vec::new(),
-            false,
-        )))]);
+        let messages =
+            Asked { dialect: Dialect::Mcp, addresses: vec![Address { id: Some(json!(1)), name: String::new() }] }
+                .answer(&[Ok(reply(outcome(&deep, Vec::new(), false)))]);
         assert_eq!(messages[0]["result"]["structuredContent"].to_string(), deep);
     }
 }

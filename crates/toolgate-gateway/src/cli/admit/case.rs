@@ -13,7 +13,7 @@ use toolgate::contract::Contract;
 use toolgate::fields::nearest;
 use toolgate::json::{self, Flaw, Limits};
 use toolgate::schema::Problem;
-use toolgate::wire::{Dialect, Proposed, WireFault};
+use toolgate::wire::{Dialect, Proposed, Warning, WireFault};
 use toolgate::{Call, Refusal};
 
 /// Bytes of contracts whose compiled form is kept.
@@ -55,8 +55,16 @@ enum Form {
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Answer {
-    Calls { id: Value, calls: Vec<Judged> },
-    Wrong { id: Value, error: Wrong },
+    Calls {
+        id: Value,
+        calls: Vec<Judged>,
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        warnings: Vec<Warning>,
+    },
+    Wrong {
+        id: Value,
+        error: Wrong,
+    },
 }
 
 /// What admission says of one call.
@@ -110,24 +118,25 @@ impl Cases {
         let line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);
         let (id, case) = Case::read(line);
         match case.and_then(|case| self.judge(&case)) {
-            Ok(calls) => Answer::Calls { id, calls },
+            Ok((calls, warnings)) => Answer::Calls { id, calls, warnings },
             Err(error) => Answer::Wrong { id, error },
         }
         .text()
     }
 
-    fn judge(&mut self, case: &Case<'_>) -> Result<Vec<Judged>, Wrong> {
+    fn judge(&mut self, case: &Case<'_>) -> Result<(Vec<Judged>, Vec<Warning>), Wrong> {
         let compiled = self.compile(case.contracts);
         let admission = compiled.as_ref().as_ref().map_err(|problems| Wrong::contract(problems.clone()))?;
-        let calls = match case.form {
-            Form::Arguments => vec![Proposed::Call(arguments_alone(admission, &case.input)?)],
+        let (calls, warnings) = match case.form {
+            Form::Arguments => (vec![Proposed::Call(arguments_alone(admission, &case.input)?)], Vec::new()),
             Form::Message(dialect) => {
                 let limits = Limits { size: case.input.len(), ..Limits::default() };
                 let turn = dialect.decode(&case.input, &limits).map_err(|fault| Wrong::message(dialect, &fault))?;
-                turn.open().0
+                let warnings = turn.warnings().to_vec();
+                (turn.open().0, warnings)
             }
         };
-        Ok(calls.into_iter().map(|call| judged(admission, call)).collect())
+        Ok((calls.into_iter().map(|call| judged(admission, call)).collect(), warnings))
     }
 
     fn compile(&mut self, contracts: Contracts<'_>) -> Rc<Compiled> {

@@ -90,7 +90,7 @@ impl Stream {
         }
         let Some(part) = event.given("message") else { return Ok(()) };
         let message = frame.members(part, "message")?;
-        frame.expect_assistant(&message)?;
+        frame.expect_role(&message, "assistant")?;
         match message.given("content") {
             Some(content) if !frame.items(content, "content")?.is_empty() => {
                 Err(frame.fault(content, "a message that starts with content", AS_IT_CAME))

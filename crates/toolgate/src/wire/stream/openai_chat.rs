@@ -4,8 +4,9 @@
 //! in which they were opened. Some servers leave the index out, use one for several calls, or send a whole message at
 //! the end; each of these has one meaning, which [`Stream::owner`] tells.
 
+use super::super::form::Level;
 use super::super::frame::{Frame, Members};
-use super::super::openai_chat::{self, CALL, CALL_EXTRAS, EARLY, FUNCTION};
+use super::super::openai_chat::{self, EARLY, FUNCTION, ITEM};
 use super::super::{Dialect, MOST_CALLS, Turn, WireFault};
 use super::pieces::{Fact, Name, Named, Pieces, list, object, quoted, spelled};
 use super::{Doubts, SENT_AGAIN, Warnings, Whole, failed, integer};
@@ -125,7 +126,7 @@ impl Stream {
             let members = frame.members(delta, "delta")?;
             // A piece of a message says who speaks, or nothing.
             if members.given("role").is_some_and(|role| role != b"\"\"") {
-                frame.expect_assistant(&members)?;
+                frame.expect_role(&members, "assistant")?;
             }
             openai_chat::expect_no_other_calls(frame, &members)?;
             self.cut_off |= frame.stopped_early(&members, "finish_reason", &EARLY)?;
@@ -160,8 +161,7 @@ impl Stream {
 
     /// A whole message in place of a delta. One without calls decides nothing.
     fn message<'a>(&mut self, frame: &Frame<'a>, choice: i64, part: &'a [u8]) -> Result<(), WireFault> {
-        let message = Frame::new(part, frame.limits());
-        let turn = openai_chat::decode(self.dialect, &message).map_err(|fault| fault.moved(frame.place(part)))?;
+        let turn = self.dialect.decode(part, frame.limits()).map_err(|fault| fault.moved(frame.place(part)))?;
         self.cut_off |= turn.cut_off;
         if turn.calls.is_empty() {
             return Ok(());
@@ -261,14 +261,14 @@ impl<'a> Piece<'a> {
     fn is_empty(&self) -> bool {
         let blank = |part: Option<&[u8]>| part.is_none_or(|part| part == b"\"\"");
         self.id.is_none()
-            && strange(&self.members, &[&CALL, &CALL_EXTRAS]).next().is_none()
+            && strange(&self.members, &ITEM).next().is_none()
             && match &self.function {
                 Function::None => true,
                 Function::Odd(_) => false,
                 Function::Members(function) => {
                     blank(function.given("name"))
                         && blank(function.given("arguments"))
-                        && strange(function, &[&FUNCTION]).next().is_none()
+                        && strange(function, &FUNCTION).next().is_none()
                 }
             }
     }
@@ -308,7 +308,7 @@ impl Growing {
         {
             self.doubts.note("/type", "another type than before");
         }
-        keep(&mut self.others, &piece.members, &[&CALL, &CALL_EXTRAS]);
+        keep(&mut self.others, &piece.members, &ITEM);
         let function = match &piece.function {
             Function::None => return,
             Function::Odd(raw) => {
@@ -325,7 +325,7 @@ impl Growing {
         {
             warn("all of the arguments again after their pieces: they are taken once");
         }
-        keep(&mut self.function_others, function, &[&FUNCTION]);
+        keep(&mut self.function_others, function, &FUNCTION);
     }
 
     fn named(&mut self, raw: &[u8], limits: &Limits, warn: &mut impl FnMut(&'static str)) {
@@ -368,16 +368,16 @@ fn given<'m>(members: &'m [(&'m str, Option<&'m [u8]>)]) -> impl Iterator<Item =
     members.iter().filter_map(|(name, raw)| raw.map(|raw| (*name, raw)))
 }
 
-/// The names of members that are not among the known.
-fn strange<'m>(members: &'m Members<'_>, known: &'m [&'m [&'m str]]) -> impl Iterator<Item = &'m str> {
-    members.names().filter(|name| !known.iter().any(|known| known.contains(name)))
+/// The members that nobody knows.
+fn strange<'m>(members: &'m Members<'_>, level: &'m Level) -> impl Iterator<Item = (&'m str, &'m [u8])> {
+    members.each().filter(|(name, value)| !level.has(name, value))
 }
 
 /// Keeps what nobody knows, so that the call is refused for it as it would be in a whole message.
-fn keep(kept: &mut Vec<(String, Vec<u8>)>, members: &Members<'_>, known: &[&[&str]]) {
-    for name in strange(members, known) {
+fn keep(kept: &mut Vec<(String, Vec<u8>)>, members: &Members<'_>, level: &Level) {
+    for (name, value) in strange(members, level) {
         if kept.len() < MOST_OTHERS && !kept.iter().any(|(earlier, _)| earlier == name) {
-            kept.push((name.to_owned(), members.get(name).unwrap_or_default().to_vec()));
+            kept.push((name.to_owned(), value.to_vec()));
         }
     }
 }
