@@ -4,38 +4,50 @@
 use super::frame::{Frame, Members};
 use super::{Dialect, WireFault};
 
+/// The dialects that write something in one way. The first is the one to read it as.
+type Writers = &'static [Dialect];
+
+const CHAT: Writers = &[Dialect::OpenaiChat, Dialect::OpenaiStrict];
+const CHAT_AND_OLLAMA: Writers = &[Dialect::OpenaiChat, Dialect::OpenaiStrict, Dialect::Ollama];
+const RESPONSES: Writers = &[Dialect::OpenaiResponses];
+const ANTHROPIC: Writers = &[Dialect::Anthropic];
+const GEMINI: Writers = &[Dialect::Gemini];
+const BEDROCK: Writers = &[Dialect::Bedrock];
+const OLLAMA: Writers = &[Dialect::Ollama];
+const MCP: Writers = &[Dialect::Mcp];
+
 /// The members in which a message, or a block of one, proposes calls.
-const PROPOSING: [(&str, Dialect); 9] = [
-    ("jsonrpc", Dialect::Mcp),
-    ("choices", Dialect::OpenaiChat),
-    ("tool_calls", Dialect::OpenaiChat),
-    ("function", Dialect::OpenaiChat),
-    ("candidates", Dialect::Gemini),
-    ("parts", Dialect::Gemini),
-    ("functionCall", Dialect::Gemini),
-    ("function_call", Dialect::Gemini),
-    ("toolUse", Dialect::Bedrock),
+const PROPOSING: [(&str, Writers); 9] = [
+    ("jsonrpc", MCP),
+    ("choices", CHAT),
+    ("tool_calls", CHAT_AND_OLLAMA),
+    ("function", CHAT_AND_OLLAMA),
+    ("candidates", GEMINI),
+    ("parts", GEMINI),
+    ("functionCall", GEMINI),
+    ("function_call", GEMINI),
+    ("toolUse", BEDROCK),
 ];
 
 /// What the `type` of a call says, in the dialects that mark it so.
-const TYPES: [(&str, Dialect); 2] = [("function_call", Dialect::OpenaiResponses), ("tool_use", Dialect::Anthropic)];
+const TYPES: [(&str, Writers); 2] = [("function_call", RESPONSES), ("tool_use", ANTHROPIC)];
 
 /// A fault where an object of a message proposes calls in another member than those that are read.
 pub(super) fn none_beside<'a>(frame: &Frame<'a>, members: &Members<'a>, read: &[&str]) -> Result<(), WireFault> {
-    let given = |(name, dialect): &(&str, Dialect)| Some((members.given(name)?, *dialect));
+    let given = |(name, writers): &(&str, Writers)| Some((members.given(name)?, *writers));
     match PROPOSING.iter().filter(|(name, _)| !read.contains(name)).find_map(given) {
-        Some((part, dialect)) if is_own(frame, dialect) => {
-            Err(frame.fault(part, "calls in a second place of the message", "send the message as it came"))
-        }
-        Some((part, dialect)) => Err(frame.fault(part, "a message of another dialect", read_as(dialect))),
+        Some((part, writers)) => Err(match another(frame, writers) {
+            Some(hint) => frame.fault(part, "a message of another dialect", hint),
+            None => frame.fault(part, "calls in a second place of the message", "send the message as it came"),
+        }),
         None => Ok(()),
     }
 }
 
 /// A fault where a block is a call of another dialect.
 pub(super) fn no_call<'a>(frame: &Frame<'a>, block: &'a [u8], members: &Members<'a>) -> Result<(), WireFault> {
-    match called_in(frame, members).filter(|dialect| !is_own(frame, *dialect)) {
-        Some(dialect) => Err(frame.fault(block, "a call in the form of another dialect", read_as(dialect))),
+    match called_in(frame, members).and_then(|writers| another(frame, writers)) {
+        Some(hint) => Err(frame.fault(block, "a call in the form of another dialect", hint)),
         None => Ok(()),
     }
 }
@@ -60,29 +72,29 @@ pub(super) fn unlike<'a>(
     message: &'static str,
     hint: &'static str,
 ) -> WireFault {
-    match written_in(frame, members).filter(|dialect| !is_own(frame, *dialect)) {
-        Some(dialect) => frame.fault(part, message, read_as(dialect)),
+    match written_in(frame, members).and_then(|writers| another(frame, writers)) {
+        Some(another) => frame.fault(part, message, another),
         None => frame.fault(part, message, hint),
     }
 }
 
-/// The dialect in which an object is plainly a call, or a message with some.
-fn called_in<'a>(frame: &Frame<'a>, members: &Members<'a>) -> Option<Dialect> {
-    let by_member = PROPOSING.iter().find(|(name, _)| members.given(name).is_some()).map(|(_, dialect)| *dialect);
+/// Where an object is plainly a call, or a message with some.
+fn called_in<'a>(frame: &Frame<'a>, members: &Members<'a>) -> Option<Writers> {
+    let by_member = PROPOSING.iter().find(|(name, _)| members.given(name).is_some()).map(|(_, writers)| *writers);
     let by_type = || {
         let kind = members.get("type")?;
-        TYPES.iter().find(|(wanted, _)| frame.is_text(kind, wanted)).map(|(_, dialect)| *dialect)
+        TYPES.iter().find(|(wanted, _)| frame.is_text(kind, wanted)).map(|(_, writers)| *writers)
     };
     by_member.or_else(by_type)
 }
 
-/// The dialect that an object is plainly written in.
-fn written_in<'a>(frame: &Frame<'a>, members: &Members<'a>) -> Option<Dialect> {
+/// Where an object is plainly written.
+fn written_in<'a>(frame: &Frame<'a>, members: &Members<'a>) -> Option<Writers> {
     let begins = |name: &str, byte: u8| members.get(name).is_some_and(|part| part.first() == Some(&byte));
     let by_its_frame = || match () {
-        () if begins("output", b'[') => Some(Dialect::OpenaiResponses),
-        () if begins("output", b'{') => Some(Dialect::Bedrock),
-        () if begins("message", b'{') && members.has_any(&["done"]) => Some(Dialect::Ollama),
+        () if begins("output", b'[') => Some(RESPONSES),
+        () if begins("output", b'{') => Some(BEDROCK),
+        () if begins("message", b'{') && members.has_any(&["done"]) => Some(OLLAMA),
         () => None,
     };
     let by_its_blocks = || {
@@ -93,13 +105,8 @@ fn written_in<'a>(frame: &Frame<'a>, members: &Members<'a>) -> Option<Dialect> {
     called_in(frame, members).or_else(by_its_frame).or_else(by_its_blocks)
 }
 
-/// Whether a mark of this dialect is one of the dialect that is read. Three write calls in `tool_calls`.
-fn is_own(frame: &Frame<'_>, marked: Dialect) -> bool {
-    let read = frame.dialect();
-    let shared = matches!(read, Dialect::OpenaiStrict | Dialect::Ollama) && marked == Dialect::OpenaiChat;
-    read == marked || shared
-}
-
-fn read_as(dialect: Dialect) -> String {
-    format!("read it as the dialect {dialect}")
+/// What to do with something that others write so; `None` where the dialect that is read does too.
+fn another(frame: &Frame<'_>, writers: Writers) -> Option<String> {
+    let first = writers.first().filter(|_| !writers.contains(&frame.dialect()))?;
+    Some(format!("read it as the dialect {first}"))
 }

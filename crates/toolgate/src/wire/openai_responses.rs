@@ -40,15 +40,15 @@ pub(super) fn decode(frame: &Frame<'_>) -> Result<Turn, WireFault> {
     }
     let response = frame.members(frame.bytes(), "the response")?;
     match response.given("output") {
-        Some(output) => {
+        Some(output) if !output.starts_with(b"{") => {
             foreign::none_beside(frame, &response, &[])?;
             let cut_off = ended_early(frame, &response)?;
             items(frame, &frame.items(output, "output")?, cut_off)
         }
-        None if response.get("type").is_some_and(|kind| frame.is_text(kind, "function_call")) => {
+        _ if response.get("type").is_some_and(|kind| frame.is_text(kind, "function_call")) => {
             items(frame, &[frame.bytes().trim_ascii()], false)
         }
-        None => {
+        Some(_) | None => {
             let hint = "send the whole response, with its output, or its output as a list";
             Err(foreign::unlike(frame, frame.bytes(), &response, "neither a response nor a function_call", hint))
         }
