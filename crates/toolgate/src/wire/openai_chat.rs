@@ -44,7 +44,7 @@ pub(super) fn decode(frame: &Frame<'_>) -> Result<Turn, WireFault> {
                 frame.fault(
                     choices,
                     "a choice without a message",
-                    "put streamed deltas together first, then send the whole",
+                    "of a stream send all chunks: {\"stream\": [...]}, or the server-sent events as they came",
                 )
             })?;
             (frame.members(message, "message")?, frame.stopped_early(&choice, "finish_reason", &EARLY)?)

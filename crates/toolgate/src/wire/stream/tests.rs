@@ -8,6 +8,7 @@ mod whole;
 
 use serde_json::{Value, json};
 
+use super::super::MOST_CALLS;
 use super::*;
 
 /// The turn of these events.
@@ -33,31 +34,38 @@ fn assembled(dialect: Dialect, events: &[Value]) -> Result<Turn, WireFault> {
 
 /// The id, the tool and the text of the arguments of each call; none may be broken.
 fn calls(turn: &Turn) -> Vec<(&str, &str, &str)> {
-    let call = |proposed| match proposed {
-        &Proposed::Call(ref call) => (call.id(), call.tool(), std::str::from_utf8(&call.arguments).unwrap()),
-        &Proposed::Broken(ref broken) => panic!("{broken:?}"),
-    };
+    fn call(proposed: &Proposed) -> (&str, &str, &str) {
+        match proposed {
+            Proposed::Call(call) => (call.id(), call.tool(), std::str::from_utf8(&call.arguments).unwrap()),
+            Proposed::Broken(broken) => panic!("{broken:?}"),
+        }
+    }
     turn.calls().iter().map(call).collect()
 }
 
 /// The places and codes of what is wrong with each call; nothing is with a whole one.
 fn problems(turn: &Turn) -> Vec<Vec<(&str, &str)>> {
-    let problems = |proposed| match proposed {
-        &Proposed::Call(_) => Vec::new(),
-        &Proposed::Broken(ref broken) => {
-            assert_eq!(broken.refusal.code(), Code::InvalidCall);
-            broken.refusal.problem_list().iter().map(|problem| (problem.at.as_str(), problem.code.as_str())).collect()
+    fn problems(proposed: &Proposed) -> Vec<(&str, &str)> {
+        match proposed {
+            Proposed::Call(_) => Vec::new(),
+            Proposed::Broken(broken) => {
+                assert_eq!(broken.refusal.code(), Code::InvalidCall);
+                let problems = broken.refusal.problem_list().iter();
+                problems.map(|problem| (problem.at.as_str(), problem.code.as_str())).collect()
+            }
         }
-    };
+    }
     turn.calls().iter().map(problems).collect()
 }
 
 /// The codes of the refusals of all calls.
 fn refused(turn: &Turn) -> Vec<Code> {
-    let code = |proposed| match proposed {
-        &Proposed::Call(ref call) => panic!("{call:?}"),
-        &Proposed::Broken(ref broken) => broken.refusal.code(),
-    };
+    fn code(proposed: &Proposed) -> Code {
+        match proposed {
+            Proposed::Call(call) => panic!("{call:?}"),
+            Proposed::Broken(broken) => broken.refusal.code(),
+        }
+    }
     turn.calls().iter().map(code).collect()
 }
 
@@ -166,5 +174,3 @@ fn a_long_stream_of_small_pieces_costs_what_its_bytes_cost() {
     assert_eq!(calls(&turn)[0].2.len(), 500_008);
     assert!(begun.elapsed() < std::time::Duration::from_secs(20), "{:?}", begun.elapsed());
 }
-
-use super::super::MOST_CALLS;
