@@ -33,9 +33,15 @@ fn a_recorded_stream_is_answered_by_the_shell_with_its_warnings_beside() {
     let words = ["exec", folder.path().to_str().unwrap(), "--from", "openai-chat"];
     let told = Run::of(&mut toolgate(&words), &recorded(&chunks()));
     assert_eq!(told.exit, Some(0), "{told:?}");
-    assert_eq!(ids(&told.json()), ["call_1", "call_2"]);
+    assert_eq!(ids(&serde_json::from_str(&told.stdout).unwrap()), ["call_1", "call_2"]);
     let warning = "warning: call /1: another id on an index that is in use: another call";
     assert_eq!(told.stderr.lines().filter(|line| line.starts_with("warning: ")).collect::<Vec<_>>(), [warning]);
+    let shown = Run::of(toolgate(&words).arg("--json"), &recorded(&chunks())).json();
+    assert_eq!(
+        (&shown["warnings"][0]["at"], &shown["warnings"][0]["code"]),
+        (&json!("/1"), &json!("stream")),
+        "{shown}"
+    );
     let fine = Run::of(&mut toolgate(&words), &recorded(&chunks()[..2]));
     assert_eq!((fine.exit, fine.stderr.contains("warning")), (Some(0), false), "{fine:?}");
 }
