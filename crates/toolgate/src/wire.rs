@@ -185,17 +185,22 @@ impl Dialect {
     /// `limits` bounds the message as a whole. Its depth is for arguments alone, and those the gate reads.
     pub fn decode(self, message: &[u8], limits: &Limits) -> Result<Turn, WireFault> {
         let frame = Frame::new(self, message, limits);
-        if let Some(turn) = stream::decode(self, &frame)? {
-            return Ok(turn);
+        match stream::decode(self, &frame)? {
+            Some(turn) => Ok(turn),
+            None => self.read(&frame),
         }
+    }
+
+    /// Reads a whole message.
+    fn read(self, frame: &Frame<'_>) -> Result<Turn, WireFault> {
         match self {
-            Self::OpenaiChat | Self::OpenaiStrict => openai_chat::decode(&frame),
-            Self::OpenaiResponses => openai_responses::decode(&frame),
-            Self::Anthropic => anthropic::decode(&frame),
-            Self::Gemini => gemini::decode(&frame),
-            Self::Bedrock => bedrock::decode(&frame),
-            Self::Ollama => ollama::decode(&frame),
-            Self::Mcp => mcp::decode(&frame),
+            Self::OpenaiChat | Self::OpenaiStrict => openai_chat::decode(frame),
+            Self::OpenaiResponses => openai_responses::decode(frame),
+            Self::Anthropic => anthropic::decode(frame),
+            Self::Gemini => gemini::decode(frame),
+            Self::Bedrock => bedrock::decode(frame),
+            Self::Ollama => ollama::decode(frame),
+            Self::Mcp => mcp::decode(frame),
         }
     }
 

@@ -256,7 +256,8 @@ fn failed(frame: &Frame<'_>, part: &[u8]) -> WireFault {
 /// Whether a part of an event is a call, as the reader of whole messages sees it.
 fn is_call(dialect: Dialect, frame: &Frame<'_>, part: &[u8]) -> Result<bool, WireFault> {
     let limits = Limits { size: usize::MAX, ..*frame.limits() };
-    match dialect.decode(&list(&[part.to_vec()]), &limits) {
+    let alone = list(&[part.to_vec()]);
+    match dialect.read(&Frame::new(dialect, &alone, &limits)) {
         Ok(turn) => Ok(!turn.calls.is_empty()),
         Err(fault) => Err(frame.fault(part, fault.message, fault.hint)),
     }
@@ -288,9 +289,11 @@ impl Doubts {
 
     /// The call, refused for what is in doubt and for what was wrong with it before.
     fn refuse(self, proposed: &Proposed) -> Broken {
-        let (tool, earlier) = match proposed {
-            Proposed::Call(call) => (call.tool(), &[][..]),
-            Proposed::Broken(broken) => (broken.tool.as_str(), broken.refusal.problem_list()),
+        let (tool, earlier, more) = match proposed {
+            Proposed::Call(call) => (call.tool(), &[][..], 0),
+            Proposed::Broken(Broken { tool, refusal, .. }) => {
+                (tool.as_str(), refusal.problem_list(), refusal.more_problems())
+            }
         };
         let doubt = |(at, why): (&str, &str)| Problem {
             at: at.to_owned(),
@@ -299,9 +302,10 @@ impl Doubts {
             hint: Some("make this call again".to_owned()),
         };
         let problems: Vec<Problem> = self.0.into_iter().map(doubt).chain(earlier.iter().cloned()).collect();
-        let plural = if problems.len() == 1 { "problem" } else { "problems" };
-        let message = format!("{} {plural} in the streamed pieces of the call, so it did not run.", problems.len());
-        let refusal = Refusal::before(Code::InvalidCall).message(message).problems(problems, 0);
+        let count = problems.len() + more;
+        let plural = if count == 1 { "problem" } else { "problems" };
+        let message = format!("{count} {plural} in the streamed pieces of the call, so it did not run.");
+        let refusal = Refusal::before(Code::InvalidCall).message(message).problems(problems, more);
         Broken { call_id: proposed.call_id().to_owned(), tool: tool.to_owned(), refusal }
     }
 }
@@ -309,7 +313,7 @@ impl Doubts {
 impl Whole {
     /// Reads the message; `doubts` has those of each of its calls.
     fn read(self, dialect: Dialect, doubts: Vec<Doubts>, limits: &Limits) -> Result<Turn, WireFault> {
-        let mut turn = dialect.decode(&self.message, limits)?;
+        let mut turn = dialect.read(&Frame::new(dialect, &self.message, limits))?;
         for (proposed, doubts) in turn.calls.iter_mut().zip(doubts) {
             if !doubts.0.is_empty() {
                 *proposed = Proposed::Broken(doubts.refuse(proposed));

@@ -161,7 +161,8 @@ impl Stream {
 
     /// A whole message in place of a delta. One without calls decides nothing.
     fn message<'a>(&mut self, frame: &Frame<'a>, choice: i64, part: &'a [u8]) -> Result<(), WireFault> {
-        let turn = self.dialect.decode(part, frame.limits()).map_err(|fault| fault.moved(frame.place(part)))?;
+        let message = Frame::new(self.dialect, part, frame.limits());
+        let turn = self.dialect.read(&message).map_err(|fault| fault.moved(frame.place(part)))?;
         self.cut_off |= turn.cut_off;
         if turn.calls.is_empty() {
             return Ok(());

@@ -180,8 +180,8 @@ impl Stream {
         if frame.members(part, "response")?.given("output").is_none() {
             return Ok(());
         }
-        let limits = Limits { size: usize::MAX, ..*frame.limits() };
-        let turn = Dialect::OpenaiResponses.decode(part, &limits).map_err(|fault| fault.moved(frame.place(part)))?;
+        let response = Frame::new(frame.dialect(), part, frame.limits());
+        let turn = frame.dialect().read(&response).map_err(|fault| fault.moved(frame.place(part)))?;
         self.cut_off |= turn.cut_off;
         if turn.calls.is_empty() {
             return Ok(());
