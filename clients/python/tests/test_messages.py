@@ -131,9 +131,21 @@ def test_what_is_no_message_is_told_at_once() -> None:
         raw(None)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="object is no part"):
         raw({"role": object()})
-    response = openai.types.responses.Response.construct(id="r", output=[])
-    with pytest.raises(TypeError, match="Response is no message of a chat completion"):
-        dialect_of(response, "openai-chat")
+    with pytest.raises(TypeError, match="Embedding is no message of a chat completion"):
+        dialect_of(openai.types.Embedding.construct(embedding=[]), "openai-chat")
+
+
+def test_a_response_of_openai_and_its_items_say_their_dialect() -> None:
+    call = openai.types.responses.ResponseFunctionToolCall(
+        type="function_call", call_id="c", name="n", arguments='{"a": 1.0}'
+    )
+    response = openai.types.responses.Response.construct(id="r", output=[call])
+    assert dialect_of(response, "openai-chat") == "openai-responses"
+    assert dialect_of(call, "openai-chat") == dialect_of([call], "openai-chat") == "openai-responses"
+    sent = {"type": "function_call", "call_id": "c", "name": "n", "arguments": '{"a": 1.0}'}
+    assert json.loads(raw([call])) == [sent]
+    parsed = openai.types.responses.ParsedResponseFunctionToolCall(**sent, parsed_arguments={"a": 1.0})
+    assert json.loads(raw(parsed)) == sent
 
 
 def test_a_dict_says_nothing_of_its_dialect() -> None:

@@ -38,7 +38,8 @@ enum Step {
 }
 
 /// The pages beside the README.
-const PAGES: [&str; 5] = ["docs/http.md", "docs/mcp.md", "docs/folder.md", "docs/admit.md", "docs/streams.md"];
+const PAGES: [&str; 6] =
+    ["docs/http.md", "docs/mcp.md", "docs/folder.md", "docs/admit.md", "docs/dialects.md", "docs/streams.md"];
 /// Where a page's server listens, for its reader.
 const DOOR: &str = "127.0.0.1:8787";
 /// Where a page's reader works, and where they keep the program.

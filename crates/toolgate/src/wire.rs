@@ -6,6 +6,9 @@
 //! written. Nothing is repaired, and no calls are looked for in prose.
 //!
 //! A turn that a length limit or a filter cut off runs nothing: each of its calls is answered with `turn_truncated`.
+//!
+//! The file of a dialect says how it writes a call (`form`) and where a message holds calls; reading both, and answering,
+//! is the same for all.
 
 mod anthropic;
 mod bedrock;

@@ -10,7 +10,16 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Protocol, runtime_checkable
 
-Dialect = Literal["openai-chat", "anthropic", "mcp"]
+Dialect = Literal[
+    "openai-chat",
+    "openai-strict",
+    "openai-responses",
+    "anthropic",
+    "gemini",
+    "bedrock-converse",
+    "ollama",
+    "mcp",
+]
 
 
 @runtime_checkable
@@ -30,7 +39,14 @@ _PACKAGES: dict[str, Dialect] = {"openai": "openai-chat", "anthropic": "anthropi
 #: What ``parse`` of the package ``openai`` adds beside what the provider sent.
 _PARSED_CALL = {"function": {"parsed_arguments"}}
 _PARSED_MESSAGE = {"parsed": True, "tool_calls": {"__all__": _PARSED_CALL}}
-_PARSED = {"choices": {"__all__": {"message": _PARSED_MESSAGE}}, **_PARSED_MESSAGE, **_PARSED_CALL}
+_PARSED_ITEM = {"parsed_arguments": True}
+_PARSED = {
+    "choices": {"__all__": {"message": _PARSED_MESSAGE}},
+    "output": {"__all__": _PARSED_ITEM},
+    **_PARSED_MESSAGE,
+    **_PARSED_CALL,
+    **_PARSED_ITEM,
+}
 
 
 def raw(message: Message) -> bytes:
@@ -67,6 +83,8 @@ def _first_parts(message: Message) -> Sequence[Any]:
 
 
 def _known(part: Any, dialect: Dialect) -> Dialect:
+    if dialect == "openai-chat" and ".responses." in type(part).__module__:
+        return "openai-responses"
     if dialect == "openai-chat" and not any(hasattr(part, name) for name in ("choices", "tool_calls", "function")):
         kind = type(part)
         raise TypeError(f"{kind.__module__}.{kind.__qualname__} is no message of a chat completion")

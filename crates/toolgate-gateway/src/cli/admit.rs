@@ -37,7 +37,9 @@ const MANUAL: &str = r#"A case is a JSON object:
                 be no description and no backend
   contracts     a list of contracts, in place of `contract`
   dialect       `arguments` (the default: those of a call of the one contract),
-                or that of a message: `openai-chat`, `anthropic`, `mcp`
+                or that of a message: `openai-chat`, `openai-strict`,
+                `openai-responses`, `anthropic`, `gemini`, `bedrock-converse`,
+                `ollama`, `mcp`
   input         a string is the raw text; any other JSON is taken as it stands
                 in the line, byte by byte
   input_base64  the raw bytes, in place of `input`

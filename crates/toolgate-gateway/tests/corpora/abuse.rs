@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use data_encoding::{BASE64, HEXLOWER_PERMISSIVE};
 use serde_json::{Value, json};
+use toolgate::contract::Contract;
+use toolgate::wire::Dialect;
 
 use super::{admit, rows, tell, verdicts};
 
@@ -16,14 +18,14 @@ const ALSO: [&str; 2] = ["identity", "approval"];
 /// What of the corpus admission cannot see, and how many variants there are of each kind. The requests to a door are sent
 /// to one in `tests/suite/stories/abuse.rs`.
 const BEYOND: [(&str, usize); 8] = [
-    ("a dialect that is not read yet", 1),
     ("definitions of an upstream, which the wrapped gate guards", 1),
     ("paths are confined by the backend that opens them", 9),
     ("requests, which the HTTP doors guard", 5),
     ("the places of a URL are guarded by the backend that fills them", 6),
     ("the text of another configuration language; a contract comes as JSON here", 7),
-    ("told in steps, of which admission is one", 3),
-    ("told in words: the tests of wire and schema build it", 2),
+    ("names as dialects show them, which the test below calls", 1),
+    ("told in steps, of which admission is one", 2),
+    ("told in words: the tests of schema build it", 1),
 ];
 
 /// One variant of a row.
@@ -46,12 +48,12 @@ fn every_abuse_of_a_call_or_a_contract_is_stopped_as_it_should_be() {
             if !is_of(&SURFACES) && !stopped_here {
                 continue;
             }
-            match case(row, &variant) {
-                Ok(mut case) => {
-                    let name = format!("{} {} variant {index}", row["id"], row["threat"]);
+            match cases(row, &variant) {
+                Ok(cases) => tries.extend(cases.into_iter().map(|mut case| {
+                    let name = format!("{} {} variant {index} {}", row["id"], row["threat"], case["dialect"]);
                     case["id"] = json!(name);
-                    tries.push(Try { name, case, outcomes: outcomes(row, index) });
-                }
+                    Try { name, case, outcomes: outcomes(row, index) }
+                })),
                 Err(why) => *beyond.entry(why).or_insert(0) += 1,
             }
         }
@@ -91,13 +93,39 @@ fn ours(outcome: &str) -> &'static [&'static str] {
         "reject_wire" => &["broken_message", "invalid_call", "invalid_json", "turn_truncated"],
         "unknown_tool" => &["unknown_tool"],
         "config_rejected" => &["invalid_contract"],
+        "budget_exceeded" => &["broken_message"],
         _ => &[],
     }
 }
 
-/// A variant as a case, or why admission cannot see it.
-fn case(row: &Value, variant: &Value) -> Result<Value, &'static str> {
+/// The dialects whose messages hold several calls.
+const DIALECTS: [Dialect; 6] = [
+    Dialect::OpenaiChat,
+    Dialect::OpenaiResponses,
+    Dialect::Anthropic,
+    Dialect::Gemini,
+    Dialect::Bedrock,
+    Dialect::Ollama,
+];
+
+/// A variant as cases, one for each dialect where it does not say in which; or why admission cannot see it.
+fn cases(row: &Value, variant: &Value) -> Result<Vec<Value>, &'static str> {
     beyond(row)?;
+    let calls = match variant.get("call").filter(|call| call["name"].is_string()) {
+        Some(call) => vec![(call["name"].as_str().unwrap().to_owned(), call["args"].clone())],
+        None => match variant["gen"].as_str().and_then(count_of_calls) {
+            Some(count) => vec![(contract(row)["name"].as_str().unwrap().to_owned(), json!({})); count],
+            None => return case(row, variant).map(|case| vec![case]),
+        },
+    };
+    let case = |dialect: Dialect| {
+        let input = message(dialect, &calls);
+        json!({ "contract": contract(row), "dialect": dialect.as_str(), "input": input })
+    };
+    Ok(DIALECTS.into_iter().map(case).collect())
+}
+
+fn case(row: &Value, variant: &Value) -> Result<Value, &'static str> {
     let mut case = json!({ "contract": contract(row) });
     let text = |name: &str| variant[name].as_str();
     if let Some(raw) = text("args_raw").map(str::to_owned).or_else(|| generated(&variant["args_gen"])) {
@@ -114,10 +142,6 @@ fn case(row: &Value, variant: &Value) -> Result<Value, &'static str> {
         }
     } else if let Some(hex) = text("args_hex") {
         case["input_base64"] = json!(BASE64.encode(&HEXLOWER_PERMISSIVE.decode(hex.as_bytes()).unwrap()));
-    } else if let Some(call) = variant.get("call").filter(|call| call["name"].is_string()) {
-        let function = json!({ "name": call["name"], "arguments": call["args"].to_string() });
-        case["dialect"] = json!("openai-chat");
-        case["input"] = json!({ "role": "assistant", "tool_calls": [{ "id": "c", "function": function }] });
     } else if let Some(wire) = text("wire_raw") {
         case["dialect"] = json!(dialect(row["given"].as_str().unwrap_or_default(), wire)?);
         case["input"] = json!(wire);
@@ -125,7 +149,7 @@ fn case(row: &Value, variant: &Value) -> Result<Value, &'static str> {
         case["contract"]["input"] = schema.clone();
         case["input"] = json!({});
     } else {
-        return Err(otherwise(variant));
+        return Err(otherwise(row, variant));
     }
     Ok(case)
 }
@@ -140,7 +164,10 @@ fn beyond(row: &Value) -> Result<(), &'static str> {
     }
 }
 
-fn otherwise(variant: &Value) -> &'static str {
+fn otherwise(row: &Value, variant: &Value) -> &'static str {
+    if named_in(row).is_some() {
+        return "names as dialects show them, which the test below calls";
+    }
     for (member, why) in [
         ("http", "requests, which the HTTP doors guard"),
         ("upstream", "definitions of an upstream, which the wrapped gate guards"),
@@ -151,12 +178,80 @@ fn otherwise(variant: &Value) -> &'static str {
             return why;
         }
     }
-    "told in words: the tests of wire and schema build it"
+    "told in words: the tests of schema build it"
+}
+
+/// How many calls a message has of which is told: "a message with N tool calls".
+fn count_of_calls(told: &str) -> Option<usize> {
+    let (count, _) = told.strip_prefix("a message with ")?.split_once(" tool calls")?;
+    count.parse().ok()
+}
+
+/// The contracts of a row that is told in steps and is about how their names are shown: "contracts A and B exist".
+fn named_in(row: &Value) -> Option<[&str; 2]> {
+    row["input"].get("steps").filter(|_| row["surface"] == "name")?;
+    let (_, told) = row["given"].as_str()?.split_once("contracts ")?;
+    let (first, second) = told.strip_suffix(" exist")?.split_once(" and ")?;
+    Some([first, second])
+}
+
+#[test]
+fn each_name_that_a_dialect_shows_calls_its_own_contract() {
+    for row in rows("abuse.jsonl") {
+        let Some(names) = named_in(&row) else { continue };
+        let keys = |name: &str| json!({ "name": name, "description": "A tool.", "effect": "read", "input": {} });
+        let contracts: Vec<Contract> = names.iter().map(|name| Contract::parse(name, &keys(name)).unwrap()).collect();
+        for dialect in DIALECTS {
+            let definitions = dialect.definitions(&contracts.iter().collect::<Vec<_>>()).tools;
+            let mut shown = Vec::new();
+            names_in(&definitions, &mut shown);
+            let calls: Vec<(String, Value)> = shown.iter().map(|name| (name.clone(), json!({}))).collect();
+            let case = json!({
+                "id": "names", "contracts": names.map(keys), "dialect": dialect.as_str(),
+                "input": message(dialect, &calls),
+            });
+            let [answer] = &admit(&[case])[..] else { panic!("one answer") };
+            let called: Vec<&str> =
+                answer["calls"].as_array().unwrap().iter().map(|call| call["tool"].as_str().unwrap()).collect();
+            assert_eq!(called, names, "{} {dialect}: {shown:?}", row["id"]);
+        }
+    }
+}
+
+/// The names in definitions of tools, whatever stands around them.
+fn names_in(definitions: &Value, names: &mut Vec<String>) {
+    match definitions {
+        Value::Array(items) => items.iter().for_each(|item| names_in(item, names)),
+        Value::Object(members) => match members.get("name").and_then(Value::as_str) {
+            Some(name) => names.push(name.to_owned()),
+            None => members.values().for_each(|member| names_in(member, names)),
+        },
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// A message with these calls, each of a name and arguments.
+fn message(dialect: Dialect, calls: &[(String, Value)]) -> Value {
+    let each = |call: fn(&str, &Value) -> Value| calls.iter().map(|(name, args)| call(name, args)).collect::<Value>();
+    let assistant = |calls: Value| json!({ "role": "assistant", "tool_calls": calls });
+    match dialect {
+        Dialect::OpenaiChat | Dialect::OpenaiStrict => assistant(each(
+            |name, args| json!({ "id": "c", "function": { "name": name, "arguments": args.to_string() } }),
+        )),
+        Dialect::OpenaiResponses => each(
+            |name, args| json!({ "type": "function_call", "call_id": "c", "name": name, "arguments": args.to_string() }),
+        ),
+        Dialect::Anthropic => each(|name, args| json!({ "type": "tool_use", "id": "c", "name": name, "input": args })),
+        Dialect::Gemini => each(|name, args| json!({ "functionCall": { "name": name, "args": args } })),
+        Dialect::Bedrock => each(|name, args| json!({ "toolUse": { "toolUseId": "c", "name": name, "input": args } })),
+        Dialect::Ollama => assistant(each(|name, args| json!({ "function": { "name": name, "arguments": args } }))),
+        Dialect::Mcp => panic!("a request has one call, which is its own"),
+    }
 }
 
 fn dialect(given: &str, wire: &str) -> Result<&'static str, &'static str> {
     match wire.as_bytes().first() {
-        Some(b'{' | b'[') if given.contains("Gemini") => Err("a dialect that is not read yet"),
+        Some(b'{' | b'[') if given.contains("Gemini") => Ok("gemini"),
         Some(b'{' | b'[') if given.contains("Anthropic") => Ok("anthropic"),
         Some(b'{' | b'[') if given.contains("OpenAI") => Ok("openai-chat"),
         Some(b'{' | b'[') => Ok("mcp"),

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
+use toolgate::wire::Dialect;
 
 use super::{Verdict, admit, rows, tell, verdicts};
 
@@ -65,14 +66,15 @@ fn reach(row: &Value) -> Reach {
     let Some(input) = row.get("input") else {
         return Reach::Beyond("told in steps, of which admission is one: scenarios and stories tell them");
     };
-    let dialect = match row["format"].as_str().unwrap() {
-        "backend" => return Reach::Beyond("results, which a backend gives"),
-        "gemini" => return Reach::Beyond("a dialect that is not read yet"),
-        _ if row["input_is_raw_text"] == true || input.get("jsonrpc").is_some() => "mcp",
-        "anthropic" => "anthropic",
-        _ => "openai-chat",
+    let format = row["format"].as_str().unwrap();
+    let dialect = match Dialect::parse(format) {
+        _ if format == "backend" => return Reach::Beyond("results, which a backend gives"),
+        _ if row["input_is_raw_text"] == true || input.get("jsonrpc").is_some() => Dialect::Mcp,
+        // A call that went around between a model and its program without saying in which dialect.
+        None | Some(Dialect::Mcp) => Dialect::OpenaiChat,
+        Some(dialect) => dialect,
     };
-    Reach::Case(json!({ "id": row["id"], "contract": contract(row), "dialect": dialect, "input": input }))
+    Reach::Case(json!({ "id": row["id"], "contract": contract(row), "dialect": dialect.as_str(), "input": input }))
 }
 
 fn contract(row: &Value) -> Value {

@@ -24,7 +24,8 @@ mod stories;
 
 use std::path::Path;
 
-use scenario::{GateName, Need, Scenario};
+use scenario::{GateName, Need, Scenario, Step};
+use toolgate::wire::Dialect;
 
 /// Where the scenarios are.
 const SCENARIOS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios");
@@ -103,6 +104,21 @@ fn the_readme_names_every_scenario_and_no_other() {
     named.dedup();
     let files: Vec<String> = scenario::all(Path::new(SCENARIOS)).into_iter().map(|(file, _)| file).collect();
     assert_eq!(named, files);
+}
+
+#[test]
+fn the_scenarios_speak_every_dialect() {
+    let all = scenario::all(Path::new(SCENARIOS));
+    let steps = all.iter().flat_map(|(_, scenario)| &scenario.steps);
+    let spoken: Vec<&str> = steps
+        .filter_map(|step| match step {
+            Step::Message(step) => Some(step.dialect.as_str()),
+            _ => None,
+        })
+        .collect();
+    for dialect in Dialect::ALL {
+        assert!(spoken.contains(&dialect.as_str()), "no scenario has a message of {dialect}");
+    }
 }
 
 /// Runs every scenario that `open` gives a door for, and tells everything that does not hold.

@@ -66,6 +66,9 @@ pub(super) fn definition(name: &str, contract: &Contract, schema: Value) -> Valu
 
 /// Whether the response ended before it was done. One that is still being made could end in any way.
 fn ended_early<'a>(frame: &Frame<'a>, response: &Members<'a>) -> Result<bool, WireFault> {
+    if response.given("incomplete_details").is_some() {
+        return Ok(true);
+    }
     let Some(part) = response.get("status") else { return Ok(false) };
     match frame.text(part, "status")?.as_deref() {
         None | Some("completed") => Ok(false),
