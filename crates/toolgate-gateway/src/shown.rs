@@ -12,6 +12,7 @@ use toolgate::contract::{Access, Contract};
 use toolgate::fault::Fault;
 use toolgate::ledger::Listed;
 use toolgate::trace::Trace;
+use toolgate::wire::Warning;
 
 /// A reply.
 #[derive(Serialize)]
@@ -22,6 +23,17 @@ pub(crate) struct Shown<'a> {
     pub(crate) reply: &'a Reply,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) trace: Option<&'a Trace>,
+}
+
+/// What became of a message.
+#[derive(Serialize)]
+pub(crate) struct Answered<'a> {
+    /// For the model.
+    pub(crate) messages: &'a [Value],
+    /// For the program.
+    pub(crate) outcomes: &'a [Outcome<'a>],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    pub(crate) warnings: &'a [Warning],
 }
 
 /// What became of one call of a message: the reply, which call it answers, and the status that an HTTP door gives it.

@@ -38,7 +38,7 @@ enum Step {
 }
 
 /// The pages beside the README.
-const PAGES: [&str; 7] = [
+const PAGES: [&str; 8] = [
     "docs/admit.md",
     "docs/dialects.md",
     "docs/folder.md",
@@ -46,6 +46,7 @@ const PAGES: [&str; 7] = [
     "docs/lenient.md",
     "docs/mcp.md",
     "docs/schemas.md",
+    "docs/streams.md",
 ];
 /// Where a page's server listens, for its reader.
 const DOOR: &str = "127.0.0.1:8787";

@@ -211,6 +211,11 @@ impl Refusal {
         &self.details.problems
     }
 
+    /// How many problems there are beside those of [`problem_list`](Self::problem_list).
+    pub fn more_problems(&self) -> usize {
+        self.details.more_problems
+    }
+
     /// The id of the business rule that said no.
     pub fn rule_id(&self) -> Option<&str> {
         self.details.rule.as_deref()

@@ -23,6 +23,7 @@ mod names;
 mod ollama;
 mod openai_chat;
 mod openai_responses;
+mod stream;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -38,6 +39,7 @@ use crate::refusal::{Code, Effect, Fix, Refusal};
 use crate::reply::Reply;
 
 pub use definitions::{Definitions, LeftOut};
+pub use stream::{Assembler, Warning};
 
 use frame::Frame;
 
@@ -72,6 +74,7 @@ pub struct Turn {
     calls: Vec<Proposed>,
     asked: Asked,
     cut_off: bool,
+    warnings: Vec<Warning>,
 }
 
 /// To whom the answers of a turn go: its dialect, and what the dialect pairs an answer with its call by.
@@ -179,17 +182,28 @@ impl Dialect {
 
     /// Reads the calls of a model's message. One byte order mark before it is skipped.
     ///
+    /// Of a dialect with streams a message may also be a recorded one: `{"stream": [event, ...]}`, or server-sent events
+    /// as they came. [`Assembler`] is for a stream that is still coming.
+    ///
     /// `limits` bounds the message as a whole. Its depth is for arguments alone, and those the gate reads.
     pub fn decode(self, message: &[u8], limits: &Limits) -> Result<Turn, WireFault> {
         let frame = Frame::new(self, message, limits);
+        match stream::decode(self, &frame)? {
+            Some(turn) => Ok(turn),
+            None => self.read(&frame),
+        }
+    }
+
+    /// Reads a whole message.
+    fn read(self, frame: &Frame<'_>) -> Result<Turn, WireFault> {
         match self {
-            Self::OpenaiChat | Self::OpenaiStrict => openai_chat::decode(&frame),
-            Self::OpenaiResponses => openai_responses::decode(&frame),
-            Self::Anthropic => anthropic::decode(&frame),
-            Self::Gemini => gemini::decode(&frame),
-            Self::Bedrock => bedrock::decode(&frame),
-            Self::Ollama => ollama::decode(&frame),
-            Self::Mcp => mcp::decode(&frame),
+            Self::OpenaiChat | Self::OpenaiStrict => openai_chat::decode(frame),
+            Self::OpenaiResponses => openai_responses::decode(frame),
+            Self::Anthropic => anthropic::decode(frame),
+            Self::Gemini => gemini::decode(frame),
+            Self::Bedrock => bedrock::decode(frame),
+            Self::Ollama => ollama::decode(frame),
+            Self::Mcp => mcp::decode(frame),
         }
     }
 
@@ -242,11 +256,15 @@ impl fmt::Display for Dialect {
 
 impl Turn {
     fn new(dialect: Dialect, calls: Vec<(Proposed, Address)>, cut_off: bool) -> Self {
-        let (mut calls, addresses): (Vec<Proposed>, Vec<Address>) = calls.into_iter().unzip();
-        if cut_off {
-            calls = calls.into_iter().map(|call| Proposed::Broken(call.truncated())).collect();
-        }
-        Self { calls, asked: Asked { dialect, addresses }, cut_off }
+        let (calls, addresses): (Vec<Proposed>, Vec<Address>) = calls.into_iter().unzip();
+        let turn = Self { calls, asked: Asked { dialect, addresses }, cut_off, warnings: Vec::new() };
+        if cut_off { turn.cut() } else { turn }
+    }
+
+    /// The same turn, of which nothing may run.
+    fn cut(self) -> Self {
+        let calls = self.calls.into_iter().map(|call| Proposed::Broken(call.truncated())).collect();
+        Self { calls, cut_off: true, ..self }
     }
 
     /// The calls, in the order of the message.
@@ -257,6 +275,11 @@ impl Turn {
     /// The calls, in the order of the message, and to whom their answers go.
     pub fn open(self) -> (Vec<Proposed>, Asked) {
         (self.calls, self.asked)
+    }
+
+    /// What is odd about the message, and was read in the one way that it can be.
+    pub fn warnings(&self) -> &[Warning] {
+        &self.warnings
     }
 
     /// Whether the message ended too early, so that none of its calls may run.

@@ -4,12 +4,12 @@ use std::io::Read;
 use std::path::PathBuf;
 
 use clap::Args;
-use serde_json::{Value, json};
+use serde_json::Value;
 use toolgate::Reply;
 use toolgate::fault::Fault;
 use toolgate::fields::nearest;
 use toolgate::json::Limits;
-use toolgate::wire::Dialect;
+use toolgate::wire::{Dialect, Warning};
 
 use super::call::show_trace;
 use super::failure::FailureCode;
@@ -18,7 +18,7 @@ use super::signals::drain_on_interrupt;
 use super::tagged::Tagged;
 use super::{Exit, Failure, Output, find_folder, load};
 use crate::config::Purpose;
-use crate::shown::Outcome;
+use crate::shown::{Answered, Outcome};
 
 /// Answer a model's message.
 #[derive(Debug, Args)]
@@ -63,6 +63,10 @@ impl Exec {
                 format!("this is no message of {}: {fault}; nothing was run", self.from),
             )
         })?;
+        let warnings = turn.warnings().to_vec();
+        for Warning { at, message, .. } in &warnings {
+            output.warning(&format!("{}{message}", if at.is_empty() { String::new() } else { format!("call {at}: ") }));
+        }
         let (calls, asked) = turn.open();
         let ids: Vec<String> = calls.iter().map(|call| call.call_id().to_owned()).collect();
         if self.dry_run {
@@ -74,7 +78,7 @@ impl Exec {
         };
         let finished = loaded.finish().await;
         let messages = asked.answer(&answers);
-        self.show(&ids, &answers, &messages, output);
+        self.show(&ids, &answers, &messages, &warnings, output);
         finished?;
         match answers.into_iter().find_map(Result::err) {
             Some(fault) => Err(fault.into()),
@@ -85,11 +89,18 @@ impl Exec {
         }
     }
 
-    fn show(&self, ids: &[String], answers: &[Result<Reply, Fault>], messages: &[Value], output: &mut Output) {
+    fn show(
+        &self,
+        ids: &[String],
+        answers: &[Result<Reply, Fault>],
+        messages: &[Value],
+        warnings: &[Warning],
+        output: &mut Output,
+    ) {
         if self.json {
             let outcome = |(id, answer)| Outcome::of(id, answer, self.trace, Fault::to_string);
             let outcomes: Vec<Outcome<'_>> = ids.iter().map(String::as_str).zip(answers).map(outcome).collect();
-            output.json(&json!({ "messages": messages, "outcomes": outcomes }));
+            output.json(&Answered { messages, outcomes: &outcomes, warnings });
             return;
         }
         if self.trace {

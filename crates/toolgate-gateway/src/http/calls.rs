@@ -14,7 +14,7 @@ use toolgate::Reply;
 use toolgate::call::{Call, OperationId, TraceContext};
 use toolgate::fault::Fault;
 use toolgate::json::Limits;
-use toolgate::wire::{Dialect, Proposed, Turn, WireFault};
+use toolgate::wire::{Dialect, Proposed, Turn, Warning, WireFault};
 
 use super::body::Members;
 use super::door::{Door, json_response, told};
@@ -25,7 +25,7 @@ use super::tagged;
 use super::tools::{dialect, unknown};
 use super::traced;
 use crate::identity::Scope;
-use crate::shown::Outcome;
+use crate::shown::{Answered, Outcome};
 
 const OPERATION: HeaderName = HeaderName::from_static("toolgate-operation");
 const APPROVAL: HeaderName = HeaderName::from_static("toolgate-approval");
@@ -51,13 +51,6 @@ struct Envelope<'a> {
     dry_run: bool,
 }
 
-/// The body of the response.
-#[derive(Serialize)]
-struct Answered<'a> {
-    messages: &'a [Value],
-    outcomes: &'a [Outcome<'a>],
-}
-
 /// A problem of the gate, beside what was answered all the same.
 #[derive(Serialize)]
 struct Broken<'a> {
@@ -74,7 +67,9 @@ pub(super) async fn answer(State(door): State<Arc<Door>>, request: Request<Body>
     let host = Host::read(&parts.headers)?;
     let body = door.read(&parts.headers, body).await?;
     let envelope = Envelope::read(&body)?;
-    let (calls, asked) = envelope.decode(&body)?.open();
+    let turn = envelope.decode(&body)?;
+    let warnings = turn.warnings().to_vec();
+    let (calls, asked) = turn.open();
     let calls = host.add_to(calls)?;
     let ids: Vec<String> = calls.iter().map(|call| call.call_id().to_owned()).collect();
     let _running = door.take(calls.len())?;
@@ -89,16 +84,22 @@ pub(super) async fn answer(State(door): State<Arc<Door>>, request: Request<Body>
         Problem::new(Kind::TimedOut, detail).hint("look at the ledger before you send them again")
     })?;
     answers.iter().for_each(|answer| door.saw(answer));
-    Ok(respond(&door, &ids, &answers, &asked.answer(&answers)))
+    Ok(respond(&door, &ids, &answers, &asked.answer(&answers), &warnings))
 }
 
-fn respond(door: &Door, ids: &[String], answers: &[Result<Reply, Fault>], messages: &[Value]) -> Response {
+fn respond(
+    door: &Door,
+    ids: &[String],
+    answers: &[Result<Reply, Fault>],
+    messages: &[Value],
+    warnings: &[Warning],
+) -> Response {
     let outcomes: Vec<Outcome<'_>> = ids
         .iter()
         .zip(answers)
         .map(|(id, answer)| Outcome::of(id, answer, false, |fault| told(fault).into()))
         .collect();
-    let answered = Answered { messages, outcomes: &outcomes };
+    let answered = Answered { messages, outcomes: &outcomes, warnings };
     match answers.iter().filter_map(|answer| answer.as_ref().err()).find(|fault| is_of_the_gate(fault)) {
         None => json_response(&answered),
         Some(fault) => {

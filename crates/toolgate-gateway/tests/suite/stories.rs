@@ -20,6 +20,7 @@ mod set_aside;
 mod shapes;
 mod shell;
 mod store;
+mod streams;
 mod tags;
 mod tokens;
 mod told;

@@ -20,7 +20,7 @@ const CALL: Form = Form {
 };
 
 /// Why a model stopped before it was done.
-const EARLY: [&str; 3] = ["max_tokens", "model_context_window_exceeded", "refusal"];
+pub(super) const EARLY: [&str; 3] = ["max_tokens", "model_context_window_exceeded", "refusal"];
 
 pub(super) fn decode(frame: &Frame<'_>) -> Result<Turn, WireFault> {
     let mut calls = Calls::new(frame, &CALL);

@@ -150,21 +150,35 @@ impl<'a> Frame<'a> {
         self.fault_at(self.offset(part) + flaw.offset, message.into(), hint.into())
     }
 
+    /// Line and column at which a part of the message begins, from 1.
+    pub(super) fn place(&self, part: &[u8]) -> (usize, usize) {
+        self.place_at(self.offset(part))
+    }
+
     fn fault_at(&self, at: usize, message: Cow<'static, str>, hint: Cow<'static, str>) -> WireFault {
+        let (line, column) = self.place_at(at);
+        WireFault { line, column, message, hint }
+    }
+
+    fn place_at(&self, at: usize) -> (usize, usize) {
         let before = self.bytes.get(..at).unwrap_or(self.bytes);
         let line_start = before.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1);
         let in_line = before.get(line_start..).unwrap_or_default();
-        WireFault {
-            line: 1 + before.iter().filter(|&&byte| byte == b'\n').count(),
-            column: 1 + String::from_utf8_lossy(in_line).chars().count(),
-            message,
-            hint,
-        }
+        let line = 1 + before.iter().filter(|&&byte| byte == b'\n').count();
+        (line, 1 + String::from_utf8_lossy(in_line).chars().count())
     }
 
     /// Where a part begins; parts are slices of the message.
     fn offset(&self, part: &[u8]) -> usize {
         part.as_ptr().addr().saturating_sub(self.bytes.as_ptr().addr())
+    }
+}
+
+impl WireFault {
+    /// A fault of a part, told of the text in which the part begins in this place.
+    pub(super) fn moved(self, (line, column): (usize, usize)) -> Self {
+        let column = if self.line == 1 { self.column + column - 1 } else { self.column };
+        Self { line: self.line + line - 1, column, ..self }
     }
 }
 

@@ -10,16 +10,16 @@ use crate::contract::Contract;
 
 pub(super) const LONGEST_NAME: usize = 64;
 
+/// The members of a call: beside them the place among streamed deltas, and what Gemini sends along to get back.
+pub(super) const ITEM: Level =
+    Level { wanted: &["id", "type", "function"], extras: &["index", "extra_content"], unset: &[] };
+pub(super) const FUNCTION: Level = Level { wanted: &["name", "arguments"], extras: &[], unset: &[] };
+
 const CALL: Form = Form {
     shown: r#"{"id": ..., "type": "function", "function": {"name": ..., "arguments": "..."}}"#,
-    // The place among streamed deltas, and what Gemini sends along to get back.
-    item: Level { wanted: &["id", "type", "function"], extras: &["index", "extra_content"], unset: &[] },
+    item: ITEM,
     kind: Some("function"),
-    inner: Some(Inner {
-        member: "function",
-        level: Level { wanted: &["name", "arguments"], extras: &[], unset: &[] },
-        holds_id: false,
-    }),
+    inner: Some(Inner { member: "function", level: FUNCTION, holds_id: false }),
     id: Id::Needed("id"),
     arguments: Arguments::Text("arguments"),
 };
@@ -28,7 +28,7 @@ const CALL: Form = Form {
 const MESSAGE: [&str; 3] = ["role", "content", "tool_calls"];
 
 /// Why a model stopped before it was done.
-const EARLY: [&str; 2] = ["length", "content_filter"];
+pub(super) const EARLY: [&str; 2] = ["length", "content_filter"];
 
 pub(super) fn decode(frame: &Frame<'_>) -> Result<Turn, WireFault> {
     let top = frame.members(frame.bytes(), "the message")?;
@@ -44,7 +44,7 @@ pub(super) fn decode(frame: &Frame<'_>) -> Result<Turn, WireFault> {
                 frame.fault(
                     choices,
                     "a choice without a message",
-                    "put streamed deltas together first, then send the whole",
+                    "of a stream send all chunks: {\"stream\": [...]}, or the server-sent events as they came",
                 )
             })?;
             (frame.members(message, "message")?, frame.stopped_early(&choice, "finish_reason", &EARLY)?)
@@ -80,15 +80,7 @@ fn only_choice<'a>(frame: &Frame<'a>, top: &Members<'a>, choices: &'a [u8]) -> R
 /// A message of another kind could hold calls that would be passed over in silence.
 fn expect_message<'a>(frame: &Frame<'a>, message: &Members<'a>) -> Result<(), WireFault> {
     frame.expect_role(message, "assistant")?;
-    if let Some(legacy) = message.given("function_call") {
-        return Err(frame.fault(
-            legacy,
-            "a call in the old member function_call, which has no id to answer to",
-            "declare the tools to the model as tools, not as functions; its calls then come in tool_calls",
-        ));
-    }
-    foreign::none_beside(frame, message, &["tool_calls"])?;
-    foreign::no_call_in_content(frame, message)?;
+    expect_no_other_calls(frame, message)?;
     if !message.has_any(&MESSAGE) {
         return Err(foreign::unlike(
             frame,
@@ -99,4 +91,17 @@ fn expect_message<'a>(frame: &Frame<'a>, message: &Members<'a>) -> Result<(), Wi
         ));
     }
     Ok(())
+}
+
+/// Calls that stand elsewhere than in `tool_calls`.
+pub(super) fn expect_no_other_calls<'a>(frame: &Frame<'a>, message: &Members<'a>) -> Result<(), WireFault> {
+    if let Some(legacy) = message.given("function_call") {
+        return Err(frame.fault(
+            legacy,
+            "a call in the old member function_call, which has no id to answer to",
+            "declare the tools to the model as tools, not as functions; its calls then come in tool_calls",
+        ));
+    }
+    foreign::none_beside(frame, message, &["tool_calls"])?;
+    foreign::no_call_in_content(frame, message)
 }

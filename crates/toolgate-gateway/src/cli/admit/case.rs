@@ -123,19 +123,21 @@ impl Cases {
         .text()
     }
 
-    /// What becomes of the calls of a case, and what its contracts are warned of.
+    /// What becomes of the calls of a case, and what its contracts and its stream are warned of.
     fn judge(&mut self, case: &Case<'_>) -> Result<(Vec<Judged>, Vec<Problem>), Wrong> {
         let compiled = self.compile(case.contracts);
         let (admission, warnings) = compiled.as_ref().as_ref().map_err(|problems| Wrong::contract(problems.clone()))?;
+        let mut warnings = warnings.clone();
         let calls = match case.form {
             Form::Arguments => vec![Proposed::Call(arguments_alone(admission, &case.input)?)],
             Form::Message(dialect) => {
                 let limits = Limits { size: case.input.len(), ..Limits::default() };
                 let turn = dialect.decode(&case.input, &limits).map_err(|fault| Wrong::message(dialect, &fault))?;
+                warnings.extend(turn.warnings().iter().cloned().map(Problem::from));
                 turn.open().0
             }
         };
-        Ok((calls.into_iter().map(|call| judged(admission, call)).collect(), warnings.clone()))
+        Ok((calls.into_iter().map(|call| judged(admission, call)).collect(), warnings))
     }
 
     fn compile(&mut self, contracts: Contracts<'_>) -> Rc<Compiled> {

@@ -45,8 +45,11 @@ fn assert_published(command: &str, run: &Run) {
 /// A case for each form that an answer of admission has.
 fn admitted() -> String {
     let contract = json!({ "name": "t", "effect": "read", "input": { "properties": { "n": { "type": "integer" } } } });
+    let call = |id| json!({ "index": 0, "id": id, "function": { "name": "t", "arguments": "{}" } });
+    let odd = json!({ "stream": [{ "choices": [{ "delta": { "tool_calls": [call("a"), call("b")] } }] }] });
     let cases = [
         json!({ "id": 1, "contract": contract, "input": { "n": 1 } }),
+        json!({ "id": "odd", "contract": contract, "dialect": "openai-chat", "input": odd }),
         json!({ "id": "two", "contract": contract, "input": { "n": "1" } }),
         json!({ "id": [3], "contract": { "name": "t", "efect": "read" }, "input": {} }),
         json!({ "contract": contract, "dialect": "openai-chat", "input": "no message" }),
