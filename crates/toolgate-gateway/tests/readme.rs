@@ -38,7 +38,7 @@ enum Step {
 }
 
 /// The pages beside the README.
-const PAGES: [&str; 4] = ["docs/http.md", "docs/mcp.md", "docs/folder.md", "docs/admit.md"];
+const PAGES: [&str; 5] = ["docs/http.md", "docs/mcp.md", "docs/folder.md", "docs/admit.md", "docs/definitions.md"];
 /// Where a page's server listens, for its reader.
 const DOOR: &str = "127.0.0.1:8787";
 /// Where a page's reader works, and where they keep the program.

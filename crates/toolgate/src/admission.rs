@@ -28,7 +28,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use crate::call::Call;
-use crate::contract::Contract;
+use crate::contract::{Contract, names};
 use crate::fields::nearest;
 use crate::json::{self, Digest, Flaw, Limits, canonical};
 use crate::refusal::{Code, Refusal};
@@ -38,6 +38,8 @@ use crate::schema::{Problem, Problems};
 #[derive(Debug)]
 pub struct Admission {
     contracts: BTreeMap<String, Contract>,
+    /// Whose each short form is. INVARIANT (one tool a name): none is the name of a contract.
+    short_forms: BTreeMap<String, String>,
     limits: Limits,
 }
 
@@ -49,6 +51,7 @@ pub struct EffectiveArguments {
     masked: Value,
     canonical: String,
     digest: Digest,
+    absent: Vec<String>,
 }
 
 /// A name that two contracts have.
@@ -59,15 +62,18 @@ pub struct NameTaken(pub String);
 impl Admission {
     /// No contracts yet. `limits` bounds the text of a call's arguments.
     pub fn new(limits: Limits) -> Self {
-        Self { contracts: BTreeMap::new(), limits }
+        Self { contracts: BTreeMap::new(), short_forms: BTreeMap::new(), limits }
     }
 
-    /// Takes a contract, unless its name is taken. What it says of other tools, such as the tool of a fact, is not
+    /// Takes a contract, unless its name, or a short form by which a dialect shows it, is taken. What it says of other tools, such as the tool of a fact, is not
     /// looked at: admission asks for none of it.
     pub fn add(&mut self, contract: Contract) -> Result<(), NameTaken> {
-        if self.contracts.contains_key(&contract.name) {
+        let forms = names::short_forms(&contract.name);
+        let taken = self.contracts.contains_key(&contract.name) || self.short_forms.contains_key(&contract.name);
+        if taken || forms.iter().any(|form| self.contracts.contains_key(form)) {
             return Err(NameTaken(contract.name));
         }
+        self.short_forms.extend(forms.into_iter().map(|form| (form, contract.name.clone())));
         self.contracts.insert(contract.name.clone(), contract);
         Ok(())
     }
@@ -80,7 +86,8 @@ impl Admission {
     /// The effective arguments of a call that its contract admits, or why it does not.
     pub fn admit(&self, call: &Call) -> Result<EffectiveArguments, Refusal> {
         let names = || self.contracts.keys().map(String::as_str);
-        let contract = self.contracts.get(&call.tool).ok_or_else(|| unknown_tool(&call.tool, names()))?;
+        let name = self.short_forms.get(&call.tool).unwrap_or(&call.tool);
+        let contract = self.contracts.get(name).ok_or_else(|| unknown_tool(&call.tool, names()))?;
         check(contract, call, &self.limits)
     }
 }
@@ -106,6 +113,11 @@ impl EffectiveArguments {
         &self.masked
     }
 
+    /// The places of the members that strict mode had the model write `null` for, because they are left out.
+    pub fn absent(&self) -> &[String] {
+        &self.absent
+    }
+
     pub(crate) fn into_parts(self) -> (Map<String, Value>, Value) {
         (self.members, self.masked)
     }
@@ -118,7 +130,8 @@ pub(crate) fn check(contract: &Contract, call: &Call, limits: &Limits) -> Result
         return Err(Refusal::before(Code::InvalidCall).message(message));
     }
     let members = json::read_arguments(&call.arguments, limits).map_err(|flaw| not_json(contract, &flaw))?;
-    let arguments = Value::Object(members);
+    let mut arguments = Value::Object(members);
+    let absent = if call.nulls_for_absent { contract.input.absent_for_null(&mut arguments) } else { Vec::new() };
     let problems = contract.input.problems(&arguments);
     if !problems.list.is_empty() {
         return Err(not_fitting(contract, problems));
@@ -128,7 +141,7 @@ pub(crate) fn check(contract: &Contract, call: &Call, limits: &Limits) -> Result
     let masked = contract.input.masked(&arguments);
     // `read_arguments` gives an object; the match only takes it out of the value again.
     let Value::Object(members) = arguments else { return Err(Refusal::before(Code::InvalidJson)) };
-    Ok(EffectiveArguments { members, masked, canonical: effective, digest })
+    Ok(EffectiveArguments { members, masked, canonical: effective, digest, absent })
 }
 
 /// The same answer for a tool that is hidden and for one that is not there: hints come from visible tools alone.

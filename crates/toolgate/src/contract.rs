@@ -2,6 +2,7 @@
 //! stages can trust.
 
 pub(crate) mod content;
+pub(crate) mod names;
 mod parse;
 mod registry;
 mod tool;

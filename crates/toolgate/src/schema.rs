@@ -12,28 +12,35 @@ mod graph;
 mod hints;
 mod inert;
 mod keywords;
+mod modern;
 mod pattern;
 mod problems;
 mod project;
+pub(crate) mod strict;
 mod unions;
 mod walk;
 
 use std::fmt;
+use std::sync::OnceLock;
 
-use jsonschema::Validator;
+use jsonschema::{Draft, Validator};
 use serde_json::Value;
 
 pub(crate) use bound::keep_text;
 pub use bound::{Bounded, TooLarge, Truncated, bound_free};
 pub use inert::inert;
+pub(crate) use keywords::type_of;
+pub(crate) use modern::Declared;
 pub use problems::{Problem, Problems};
 
 use graph::{Graph, Judges, NodeId, Others, segments};
 use inert::Control;
+use strict::Strict;
 
 /// A JSON Schema that can be used: it has been read whole, and what a check costs is bounded.
 pub struct Schema {
     document: Value,
+    draft: Draft,
     kind: Kind,
     validator: Validator,
     graph: Graph,
@@ -42,6 +49,8 @@ pub struct Schema {
     imported: bool,
     /// INVARIANT (closed top): undeclared members of the top level are refused here, because the engine was not told to.
     closed: bool,
+    /// The schema as strict mode says it, made when it is first asked for.
+    strict: OnceLock<Option<Strict>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -205,5 +214,7 @@ impl fmt::Debug for Schema {
     }
 }
 
+#[cfg(test)]
+pub(crate) mod samples;
 #[cfg(test)]
 mod tests;

@@ -11,7 +11,7 @@ import httpx
 from . import _requests
 from ._message import Dialect, Message
 from ._requests import Request
-from ._shapes import Approval, Tools, Turn
+from ._shapes import Approval, Turn
 
 T = TypeVar("T")
 
@@ -97,7 +97,7 @@ class Gate:
         """As :meth:`execute`, with what became of each call."""
         return self._send(_requests.calls(message, dialect, self._settings.dialect, dry_run, operation, approval))
 
-    def tools(self, dialect: Dialect | None = None, *, tag: str | None = None) -> Tools:
+    def tools(self, dialect: Dialect | None = None, *, tag: str | None = None) -> list[dict[str, Any]]:
         """The tools that the caller may see, as the dialect declares them to a model."""
         return self._send(_requests.tools(dialect or self._settings.dialect, tag))
 
@@ -187,7 +187,7 @@ class AsyncGate:
         """As :meth:`Gate.calls`."""
         return await self._send(_requests.calls(message, dialect, self._settings.dialect, dry_run, operation, approval))
 
-    async def tools(self, dialect: Dialect | None = None, *, tag: str | None = None) -> Tools:
+    async def tools(self, dialect: Dialect | None = None, *, tag: str | None = None) -> list[dict[str, Any]]:
         """As :meth:`Gate.tools`."""
         return await self._send(_requests.tools(dialect or self._settings.dialect, tag))
 

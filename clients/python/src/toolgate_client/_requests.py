@@ -13,7 +13,7 @@ import httpx
 from . import _shapes
 from ._errors import GateError, OutcomeUnknown, Unreachable
 from ._message import Dialect, Message, dialect_of, raw
-from ._shapes import Approval, Tools, Turn
+from ._shapes import Approval, Turn
 
 T = TypeVar("T")
 
@@ -89,7 +89,7 @@ def calls(
     return Request("POST", "/v1/calls", _shapes.turn, acts=not dry_run, content=content, headers=headers)
 
 
-def tools(dialect: Dialect, tag: str | None) -> Request[Tools]:
+def tools(dialect: Dialect, tag: str | None) -> Request[list[dict[str, Any]]]:
     params = {"dialect": dialect} if tag is None else {"dialect": dialect, "tag": tag}
     return Request("GET", "/v1/tools", _shapes.tools, params=params)
 

@@ -7,7 +7,7 @@ use axum::http::HeaderMap;
 use axum::response::Response;
 use serde_json::{Value, json};
 use toolgate::fields::nearest;
-use toolgate::wire::{Dialect, LeftOut};
+use toolgate::wire::Dialect;
 
 use super::door::{Door, json_response};
 use super::problem::{Kind, Problem};
@@ -26,15 +26,11 @@ pub(super) async fn list(
     if let Some(tag) = query.text("tag") {
         tools.retain(|tool| tool.tags().iter().any(|known| known == tag));
     }
-    let (tools, left_out) = match query.text("dialect") {
-        None => (tools.iter().map(|tool| shown::tool(tool)).collect(), Vec::new()),
-        Some(name) => {
-            let definitions = dialect(name).map_err(|hint| unknown(hint, Kind::BadQuery))?.definitions(&tools);
-            (definitions.tools, definitions.left_out)
-        }
+    let tools: Value = match query.text("dialect") {
+        None => tools.iter().map(|tool| shown::tool(tool)).collect(),
+        Some(name) => dialect(name).map_err(|hint| unknown(hint, Kind::BadQuery))?.definitions(&tools),
     };
-    let left_out = left_out.into_iter().map(|LeftOut { tool, reason }| json!({ "tool": tool, "reason": reason }));
-    Ok(json_response(&json!({ "tools": tools, "left_out": left_out.collect::<Vec<Value>>() })))
+    Ok(json_response(&json!({ "tools": tools })))
 }
 
 /// The dialect of this name, or a hint.

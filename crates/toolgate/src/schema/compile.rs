@@ -1,5 +1,7 @@
 //! From a document to a compiled schema.
 
+use std::sync::OnceLock;
+
 use jsonschema::{Draft, PatternOptions, ValidationError, ValidationOptions, Validator};
 use serde_json::{Map, Value, json};
 
@@ -59,7 +61,8 @@ pub(super) fn compile(document: &Value, kind: Kind, author: Author) -> Result<Sc
     let validator = engine(draft, author).build(&compiled).map_err(|error| vec![unbuilt(&error)])?;
     let judges = Judges::new(&graph, draft, author);
     let imported = author == Author::SomebodyElse;
-    Ok(Schema { document, kind, validator, graph, judges, imported, closed: closing == Closing::Ours })
+    let closed = closing == Closing::Ours;
+    Ok(Schema { document, draft, kind, validator, graph, judges, imported, closed, strict: OnceLock::new() })
 }
 
 /// The engine: offline, linear patterns, formats asserted.

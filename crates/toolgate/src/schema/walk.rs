@@ -509,7 +509,7 @@ fn article(kind: &str) -> String {
 }
 
 /// The fragment of a URI without its percent escapes.
-fn decoded(fragment: &str) -> String {
+pub(super) fn decoded(fragment: &str) -> String {
     let mut bytes = fragment.bytes();
     let mut out = Vec::with_capacity(fragment.len());
     while let Some(byte) = bytes.next() {

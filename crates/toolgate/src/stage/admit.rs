@@ -66,8 +66,12 @@ impl Admit {
         };
         let Checked { tool, arguments, call_digest } = checked;
         let args_digest = arguments.digest();
+        let absent = arguments.absent().to_vec();
         let (arguments, masked) = arguments.into_parts();
-        let learned = learned(&tool.contract, args_digest, call_digest, masked);
+        let mut learned = learned(&tool.contract, args_digest, call_digest, masked);
+        if !absent.is_empty() {
+            learned = learned.with("absent", absent);
+        }
         trace.note("admit", with_trace(learned, call.traced.as_ref()));
         let deadline = started + tool.contract.deadline;
         let patience = call.patience.map_or(deadline, |patience| deadline.min(started + patience));
@@ -95,9 +99,17 @@ impl Admit {
         Ok(Checked { tool, arguments, call_digest })
     }
 
+    /// The call by the name of its tool, where it was made by a short form that this session may know.
+    pub(crate) fn named(&self, call: Call, session: &Session) -> Call {
+        match self.find(&call.tool, session) {
+            Some(tool) => Call { tool: tool.contract.name.clone(), ..call },
+            None => call,
+        }
+    }
+
     fn find(&self, name: &str, session: &Session) -> Option<Arc<Registered>> {
-        let tool = self.registry.get(name)?;
-        self.policies.visible(name, session).then(|| Arc::clone(tool))
+        let tool = self.registry.called(name)?;
+        self.policies.visible(&tool.contract.name, session).then(|| Arc::clone(tool))
     }
 
     fn unknown(&self, name: &str, session: &Session) -> Refusal {

@@ -8,8 +8,6 @@ use super::frame::{Frame, Members};
 use super::{Answered, Dialect, MOST_CALLS, Turn, WireFault};
 use crate::contract::Contract;
 
-pub(super) const LONGEST_NAME: usize = 128;
-
 const FORM: &str = r#"{"type": "tool_use", "id": ..., "name": ..., "input": {...}}"#;
 const CALL: [&str; 4] = ["type", "id", "name", "input"];
 const CALL_EXTRAS: [&str; 2] = ["cache_control", "caller"];

@@ -6,8 +6,6 @@ use super::frame::Frame;
 use super::{Answered, Turn, WireFault};
 use crate::contract::Contract;
 
-pub(super) const LONGEST_NAME: usize = 64;
-
 pub(super) fn decode(frame: &Frame<'_>) -> Result<Turn, WireFault> {
     Err(frame.fault(frame.bytes(), "a dialect that is not read yet", "wait"))
 }

@@ -8,8 +8,6 @@ use super::frame::{Frame, Members};
 use super::{Answered, Dialect, MOST_CALLS, Turn, WireFault};
 use crate::contract::Contract;
 
-pub(super) const LONGEST_NAME: usize = 64;
-
 const FORM: &str = r#"{"id": ..., "type": "function", "function": {"name": ..., "arguments": "..."}}"#;
 const CALL: [&str; 3] = ["id", "type", "function"];
 /// The place among streamed deltas, and what Gemini sends along to get back.

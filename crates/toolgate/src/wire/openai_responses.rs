@@ -6,8 +6,6 @@ use super::frame::Frame;
 use super::{Answered, Turn, WireFault};
 use crate::contract::Contract;
 
-pub(super) const LONGEST_NAME: usize = 64;
-
 pub(super) fn decode(frame: &Frame<'_>) -> Result<Turn, WireFault> {
     Err(frame.fault(frame.bytes(), "a dialect that is not read yet", "wait"))
 }
@@ -17,5 +15,5 @@ pub(super) fn encode(answers: &[Answered<'_>]) -> Vec<Value> {
 }
 
 pub(super) fn definition(name: &str, contract: &Contract, schema: Value) -> Value {
-    json!({ "type": "function", "name": name, "description": contract.description(), "parameters": schema })
+    json!({ "type": "function", "name": name, "description": contract.description(), "parameters": schema, "strict": false })
 }
