@@ -161,7 +161,7 @@ mod tests {
         let name = format!("shop.{}", "create_refund_".repeat(6));
         let shown = NameRule::CHARACTERS_64.shown(&name);
         assert_eq!(shown.len(), 64);
-        assert!(shown.starts_with("shop_-_create_refund_create_refund_-h"), "{shown}");
+        assert!(shown.starts_with("shop_-_create_refund_create_refund__-h"), "{shown}");
         assert_eq!(meant(&shown), shown);
         assert_eq!(short_forms(&name).len(), 2, "one of 64 characters and one of 63");
         assert_eq!(NameRule::CHARACTERS_128.shown(&name).len(), name.len() + 2);

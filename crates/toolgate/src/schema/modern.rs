@@ -73,11 +73,11 @@ impl Schema {
                 ("$dynamicRef" | "$recursiveRef", _) => {
                     modern.entry("$ref").or_insert_with(|| value.clone());
                 }
-                ("exclusiveMinimum" | "exclusiveMaximum", Value::Bool(exclusive)) => {
-                    let bound = if name == "exclusiveMinimum" { "minimum" } else { "maximum" };
-                    if let Some(limit) = schema.get(bound).filter(|_| *exclusive) {
-                        modern.insert(name.clone(), limit.clone());
-                    }
+                ("exclusiveMinimum" | "exclusiveMaximum", Value::Bool(_)) => {}
+                ("minimum" | "maximum", limit) => {
+                    let exclusive = if name == "minimum" { "exclusiveMinimum" } else { "exclusiveMaximum" };
+                    let is_exclusive = schema.get(exclusive) == Some(&Value::Bool(true));
+                    modern.insert(if is_exclusive { exclusive.to_owned() } else { name.clone() }, limit.clone());
                 }
                 ("items", _) if tuple => {
                     modern.insert("prefixItems".to_owned(), value.clone());

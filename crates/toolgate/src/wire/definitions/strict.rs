@@ -172,10 +172,10 @@ fn flat(mut schema: Map<String, Value>) -> Vec<Value> {
 }
 
 fn allow_null(schema: &mut Map<String, Value>) {
-    let null = json!({ "type": "null" });
+    let nothing = json!({ "type": "null" });
     if let Some(Value::Array(branches)) = schema.get_mut("anyOf") {
-        if !branches.contains(&null) {
-            branches.push(null);
+        if !branches.contains(&nothing) {
+            branches.push(nothing);
         }
         return;
     }
@@ -191,7 +191,7 @@ fn allow_null(schema: &mut Map<String, Value>) {
         _ if schema.get("type").is_some_and(Value::is_array) => {}
         _ => {
             let whole = Value::Object(std::mem::take(schema));
-            schema.insert("anyOf".to_owned(), json!([whole, null]));
+            schema.insert("anyOf".to_owned(), json!([whole, nothing]));
         }
     }
 }

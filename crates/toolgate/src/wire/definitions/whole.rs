@@ -2,6 +2,8 @@
 
 use serde_json::{Value, json};
 
+use super::subset;
+use super::weaker::weaker;
 use crate::schema::Schema;
 
 /// Clients hand a tool on to providers, which refuse every tool of a request where one has these at the top level.
@@ -12,13 +14,16 @@ const BRANCHES: [&str; 5] = ["if", "then", "else", "dependentSchemas", "dependen
 
 const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
 
-/// The schema as it is written, closed where the contract closes it.
+/// The schema as it is written, closed where the contract closes it; as weak as elsewhere where its top level has what no
+/// provider takes there.
 pub(in crate::wire) fn whole(schema: &Schema) -> Value {
     let document = schema.document();
     let mut top = document.as_object().cloned().unwrap_or_default();
+    if NOT_AT_THE_TOP.iter().any(|word| top.contains_key(*word)) {
+        return weaker(schema, &subset::OPENAI);
+    }
     let speaks = ["additionalProperties", "unevaluatedProperties"].iter().any(|word| top.contains_key(*word));
-    let branches = NOT_AT_THE_TOP.iter().chain(&BRANCHES).chain(&REFERENCES).any(|word| top.contains_key(*word));
-    top.retain(|word, _| !NOT_AT_THE_TOP.contains(&word.as_str()));
+    let branches = BRANCHES.iter().chain(&REFERENCES).any(|word| top.contains_key(*word));
     top.insert("type".to_owned(), json!("object"));
     top.entry("properties").or_insert_with(|| json!({}));
     if !speaks && !branches && !refers_to_top(document) {
