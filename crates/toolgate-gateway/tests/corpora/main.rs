@@ -13,6 +13,7 @@
 
 mod abuse;
 mod bfcl;
+mod definitions;
 mod faults;
 mod mcp_tools;
 mod texts;
