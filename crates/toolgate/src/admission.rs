@@ -44,9 +44,11 @@ pub struct Admission {
 }
 
 /// Arguments that keep the schema of their tool: what policies, approvers, digests and backends see. INVARIANT
-/// (verbatim): they are the ones that were sent; nothing was coerced, repaired, dropped or defaulted.
+/// (verbatim): they are the ones that were sent; nothing was coerced, repaired, dropped or defaulted. A `null` of strict
+/// mode says that nothing was sent.
 #[derive(Clone, Debug)]
 pub struct EffectiveArguments {
+    tool: String,
     members: Map<String, Value>,
     masked: Value,
     canonical: String,
@@ -93,6 +95,11 @@ impl Admission {
 }
 
 impl EffectiveArguments {
+    /// The name of the tool, also where it was called by a short form of it.
+    pub fn tool(&self) -> &str {
+        &self.tool
+    }
+
     /// The arguments, by name.
     pub fn members(&self) -> &Map<String, Value> {
         &self.members
@@ -141,7 +148,7 @@ pub(crate) fn check(contract: &Contract, call: &Call, limits: &Limits) -> Result
     let masked = contract.input.masked(&arguments);
     // `read_arguments` gives an object; the match only takes it out of the value again.
     let Value::Object(members) = arguments else { return Err(Refusal::before(Code::InvalidJson)) };
-    Ok(EffectiveArguments { members, masked, canonical: effective, digest, absent })
+    Ok(EffectiveArguments { tool: contract.name.clone(), members, masked, canonical: effective, digest, absent })
 }
 
 /// The same answer for a tool that is hidden and for one that is not there: hints come from visible tools alone.

@@ -29,14 +29,25 @@ pub(crate) fn values(schema: &Schema, seed: u64, count: usize) -> Vec<Value> {
     found
 }
 
+/// The schema of a document, as somebody else's where it is none of ours.
+pub(crate) fn load(document: &Value) -> Option<Schema> {
+    Schema::input(document).or_else(|_| Schema::imported_input(document)).ok()
+}
+
 /// Input schemas, of which some do not load.
 pub(crate) fn documents() -> impl Strategy<Value = Value> {
     let definitions = prop::collection::vec(subschema(), 3);
-    (object(subschema()), definitions, prop::option::of(subschema())).prop_map(|(mut top, definitions, branch)| {
+    let drafts = select(vec!["draft-07/schema#", "draft-04/schema#", "draft/2019-09/schema"]);
+    let draft = prop::option::weighted(0.3, drafts);
+    let branch = prop::option::of(subschema());
+    (object(subschema()), definitions, branch, draft).prop_map(|(mut top, definitions, branch, draft)| {
         let names = ["one", "two", "three"];
         top["$defs"] = names.into_iter().zip(definitions).map(|(name, schema)| (name.to_owned(), schema)).collect();
         if let Some(branch) = branch {
             top["anyOf"] = json!([branch, { "properties": { "c": true } }, { "required": ["a"] }]);
+        }
+        if let Some(draft) = draft {
+            top["$schema"] = json!(format!("https://json-schema.org/{draft}"));
         }
         top
     })

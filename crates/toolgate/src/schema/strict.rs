@@ -184,7 +184,7 @@ impl Making<'_> {
             forms.push(Form::Array(self.items(id, &written)?));
         }
         if !scalars.is_empty() {
-            let values = values.map(|values| values.into_iter().filter(|value| is_scalar(value)).collect());
+            let values = values.map(|values| values.into_iter().filter(is_scalar).collect());
             forms.push(Form::Scalar { types: scalars, values });
         }
         if forms.len() <= 1 {

@@ -122,12 +122,13 @@ impl<'a> Walk<'a> {
             }
             self.keyword(id, &place, name, shape, value, nesting + 1);
         }
-        let shut = |name| keywords.get(name).map(|v| if v == false { Others::Forbidden } else { Others::Allowed });
+        let draft = self.draft;
+        let said = |name: &str| keywords.get(name).filter(|_| keywords::shape(name, draft).is_some());
+        let shut = |name| said(name).map(|v| if v == false { Others::Forbidden } else { Others::Allowed });
         if let Some(node) = self.graph.node_mut(id) {
             node.declares = keywords.contains_key("properties");
             node.others = shut("additionalProperties").or_else(|| shut("unevaluatedProperties")).unwrap_or_default();
-            node.unevaluated =
-                keywords.contains_key("unevaluatedProperties") || keywords.contains_key("unevaluatedItems");
+            node.unevaluated = said("unevaluatedProperties").is_some() || said("unevaluatedItems").is_some();
         }
         self.undeclared_required(id, at, keywords);
     }

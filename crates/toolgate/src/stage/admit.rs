@@ -24,7 +24,7 @@ pub(crate) struct Admit {
 }
 
 /// A call of a known tool whose arguments keep its schema. INVARIANT (verbatim): the arguments are the ones that were
-/// sent; nothing was coerced, repaired, dropped or defaulted.
+/// sent; nothing was coerced, repaired, dropped or defaulted. A `null` of strict mode says that nothing was sent.
 #[derive(Debug)]
 pub(crate) struct Admitted {
     tool: Arc<Registered>,
@@ -101,6 +101,9 @@ impl Admit {
 
     /// The call by the name of its tool, where it was made by a short form that this session may know.
     pub(crate) fn named(&self, call: Call, session: &Session) -> Call {
+        if self.registry.get(&call.tool).is_some() {
+            return call;
+        }
         match self.find(&call.tool, session) {
             Some(tool) => Call { tool: tool.contract.name.clone(), ..call },
             None => call,

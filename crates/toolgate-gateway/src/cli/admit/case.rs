@@ -167,7 +167,7 @@ fn judged(admission: &Admission, proposed: Proposed) -> Judged {
     match admission.admit(&call) {
         Ok(arguments) => Judged::Admitted {
             call_id,
-            tool: call.tool().to_owned(),
+            tool: arguments.tool().to_owned(),
             digest: arguments.digest().hex(),
             leniencies: [],
             arguments: RawValue::from_string(arguments.canonical().to_owned()).unwrap_or_default(),

@@ -49,3 +49,15 @@ fn every_string_may_have_lines_and_none_may_have_other_controls() {
     let own = input(json!({ "properties": { "text": { "type": "string", "x-multiline": true } } }));
     assert_eq!(codes(&own, &json!({ "text": "a\r\nb" })), pairs(&[("control_character", "/text")]));
 }
+
+#[test]
+fn a_keyword_that_the_draft_does_not_know_neither_opens_nor_closes_the_top_level() {
+    for said in [json!(false), json!(true)] {
+        let schema = Schema::imported_input(&json!({
+            "$schema": "http://json-schema.org/draft-07/schema#",
+            "properties": { "a": { "type": "string" } },
+            "unevaluatedProperties": said,
+        }));
+        assert_eq!(codes(&schema.unwrap(), &json!({ "a": "x", "b": 1 })), pairs(&[("additional_property", "/b")]));
+    }
+}

@@ -140,10 +140,8 @@ impl<'s> Walk<'s> {
         let (mut shown, mut words) = (Map::new(), Words::default());
         for (keyword, value) in &node {
             match keyword.as_str() {
-                word if TEXTS.contains(&word) => {
-                    if self.subset.takes(word) {
-                        shown.insert(keyword.clone(), value.clone());
-                    }
+                word if TEXTS.contains(&word) && self.subset.takes(word) => {
+                    shown.insert(keyword.clone(), value.clone());
                 }
                 word if BY_THEMSELVES.contains(&word) => {
                     let format =
