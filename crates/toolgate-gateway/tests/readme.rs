@@ -38,8 +38,9 @@ enum Step {
 }
 
 /// The pages beside the README.
-const PAGES: [&str; 8] = [
+const PAGES: [&str; 9] = [
     "docs/admit.md",
+    "docs/definitions.md",
     "docs/dialects.md",
     "docs/folder.md",
     "docs/http.md",

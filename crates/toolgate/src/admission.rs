@@ -28,7 +28,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 
 use crate::call::Call;
-use crate::contract::Contract;
+use crate::contract::{Contract, names};
 use crate::fields::{is_near, nearest};
 use crate::json::{self, Digest, Flaw, Limits, canonical_pair};
 use crate::leniency::{self, Leniency, Used};
@@ -39,12 +39,15 @@ use crate::schema::{Problem, Problems};
 #[derive(Debug)]
 pub struct Admission {
     contracts: BTreeMap<String, Contract>,
+    /// Whose each short form is. INVARIANT (one tool a name): none is the name of a contract.
+    short_forms: BTreeMap<String, String>,
     limits: Limits,
 }
 
 /// Arguments that keep the schema of their tool: what policies, approvers, digests and backends see. INVARIANT
 /// (verbatim): they are the ones that were sent, but where the contract allows otherwise by name. Each place at which
-/// they differ is in `leniencies`; nothing else was coerced, repaired, dropped or defaulted.
+/// they differ is in `leniencies`; nothing else was coerced, repaired, dropped or defaulted. A `null` of strict mode says
+/// that nothing was sent, and its place is in `absent`.
 #[derive(Clone, Debug)]
 pub struct EffectiveArguments {
     tool: String,
@@ -57,6 +60,7 @@ pub struct EffectiveArguments {
     start: usize,
     digest: Digest,
     leniencies: Vec<Used>,
+    absent: Vec<String>,
 }
 
 /// What is left of effective arguments once they are admitted.
@@ -64,6 +68,7 @@ pub(crate) struct Parts {
     pub(crate) members: Map<String, Value>,
     pub(crate) masked: Value,
     pub(crate) leniencies: Vec<Used>,
+    pub(crate) absent: Vec<String>,
 }
 
 /// How a call names its tool.
@@ -83,15 +88,18 @@ pub struct NameTaken(pub String);
 impl Admission {
     /// No contracts yet. `limits` bounds the text of a call's arguments.
     pub fn new(limits: Limits) -> Self {
-        Self { contracts: BTreeMap::new(), limits }
+        Self { contracts: BTreeMap::new(), short_forms: BTreeMap::new(), limits }
     }
 
-    /// Takes a contract, unless its name is taken. What it says of other tools, such as the tool of a fact, is not
+    /// Takes a contract, unless its name, or a short form by which a dialect shows it, is taken. What it says of other tools, such as the tool of a fact, is not
     /// looked at: admission asks for none of it.
     pub fn add(&mut self, contract: Contract) -> Result<(), NameTaken> {
-        if self.contracts.contains_key(&contract.name) {
+        let forms = names::short_forms(&contract.name);
+        let taken = self.contracts.contains_key(&contract.name) || self.short_forms.contains_key(&contract.name);
+        if taken || forms.iter().any(|form| self.contracts.contains_key(form)) {
             return Err(NameTaken(contract.name));
         }
+        self.short_forms.extend(forms.into_iter().map(|form| (form, contract.name.clone())));
         self.contracts.insert(contract.name.clone(), contract);
         Ok(())
     }
@@ -103,7 +111,8 @@ impl Admission {
 
     /// The effective arguments of a call that its contract admits, or why it does not.
     pub fn admit(&self, call: &Call) -> Result<EffectiveArguments, Refusal> {
-        match self.contracts.get(&call.tool) {
+        let name = self.short_forms.get(&call.tool).unwrap_or(&call.tool);
+        match self.contracts.get(name) {
             Some(contract) => check(contract, call, Naming::Exact, &self.limits),
             None => check(near_tool(&call.tool, self.contracts.values())?, call, Naming::Near, &self.limits),
         }
@@ -111,7 +120,8 @@ impl Admission {
 }
 
 impl EffectiveArguments {
-    /// The name of the tool that is called: another than the call's own only by `near_tool_name`.
+    /// The name of the tool that is called: another than the call's own only where that was a short form of it, or by
+    /// `near_tool_name`.
     pub fn tool(&self) -> &str {
         &self.tool
     }
@@ -143,9 +153,14 @@ impl EffectiveArguments {
         &self.leniencies
     }
 
+    /// The places of the members that strict mode had the model write `null` for, because they are left out.
+    pub fn absent(&self) -> &[String] {
+        &self.absent
+    }
+
     pub(crate) fn into_parts(self) -> Parts {
         let masked = self.masked.unwrap_or_else(|| Value::Object(self.members.clone()));
-        Parts { members: self.members, masked, leniencies: self.leniencies }
+        Parts { members: self.members, masked, leniencies: self.leniencies, absent: self.absent }
     }
 }
 
@@ -166,10 +181,12 @@ pub(crate) fn check(
         used.push(Used::of_the_call(Leniency::NearToolName));
     }
     let members = read(contract, &call.arguments, &limits, &mut used)?;
-    let arguments = fitting(contract, Value::Object(members), &limits, &mut used)?;
+    let mut arguments = Value::Object(members);
+    let absent = if call.nulls_for_absent { contract.input.absent_for_null(&mut arguments) } else { Vec::new() };
+    let arguments = fitting(contract, arguments, &limits, &mut used)?;
     let (arguments, filled) = contract.filled(arguments);
     used.extend(filled);
-    effective(contract, arguments, used)
+    effective(contract, arguments, used, absent)
 }
 
 /// The arguments in a text: as strictly as ever, or in what a leniency finds around them.
@@ -204,13 +221,18 @@ fn fitting(contract: &Contract, arguments: Value, limits: &Limits, used: &mut Ve
 }
 
 /// What fits, in its one spelling and with its digest.
-fn effective(contract: &Contract, arguments: Value, leniencies: Vec<Used>) -> Result<EffectiveArguments, Refusal> {
+fn effective(
+    contract: &Contract,
+    arguments: Value,
+    leniencies: Vec<Used>,
+    absent: Vec<String>,
+) -> Result<EffectiveArguments, Refusal> {
     let (identity, start) = canonical_pair(&contract.name, &arguments);
     let digest = Digest::of(identity.as_bytes());
     let masked = contract.input.has_marks().then(|| contract.input.masked(&arguments));
     // `read` gives an object; the match only takes it out of the value again.
     let Value::Object(members) = arguments else { return Err(Refusal::before(Code::InvalidJson)) };
-    Ok(EffectiveArguments { tool: contract.name.clone(), members, masked, identity, start, digest, leniencies })
+    Ok(EffectiveArguments { tool: contract.name.clone(), members, masked, identity, start, digest, leniencies, absent })
 }
 
 /// The tool whose name is nearly `name`, where the tool allows that. Every visible tool is looked at, also those that do

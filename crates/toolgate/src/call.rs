@@ -17,6 +17,8 @@ pub struct Call {
     pub(crate) approval: Option<String>,
     pub(crate) patience: Option<Duration>,
     pub(crate) traced: Option<TraceContext>,
+    /// Whether a `null` may stand for a member that is left out, because the tool was shown in a strict mode.
+    pub(crate) nulls_for_absent: bool,
 }
 
 /// The W3C trace context that a call belongs to. It reaches backends that name it, and decides nothing: it is no part of
@@ -52,6 +54,7 @@ impl Call {
             approval: None,
             patience: None,
             traced: None,
+            nulls_for_absent: false,
         }
     }
 

@@ -18,9 +18,9 @@ impl Catalogue {
         Self { registry, policies }
     }
 
-    /// The tool of this name, if the session may see it.
+    /// The tool of this name, or of this short form of a name, if the session may see it.
     pub(crate) fn find(&self, name: &str, session: &Session) -> Option<&Arc<Registered>> {
-        self.registry.get(name).filter(|tool| self.shows(&tool.contract, session))
+        self.registry.called(name).filter(|tool| self.shows(&tool.contract, session))
     }
 
     /// The tools that the session may see, by name.

@@ -4,6 +4,7 @@
 mod allowances;
 pub(crate) mod content;
 mod lint;
+pub(crate) mod names;
 mod parse;
 mod registry;
 mod tool;

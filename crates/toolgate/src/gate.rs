@@ -82,6 +82,7 @@ impl Gate {
     /// The call is a task of the gate's own, so that nobody who goes away leaves an entry open: dropping the future
     /// tells the work that its caller has gone, and what was reserved is settled all the same.
     pub async fn call(&self, call: Call, session: &Session) -> Result<Reply, Fault> {
+        let call = self.line.admit.named(call, session);
         let heading = Arc::new(Heading::of(&call, session));
         let gone = CancellationToken::new();
         let _caller = gone.clone().drop_guard();
@@ -201,6 +202,7 @@ impl Gate {
     pub async fn dry_run(&self, call: Call, session: &Session) -> Result<Reply, Fault> {
         let _running = self.tasks.token();
         self.ready()?;
+        let call = self.line.admit.named(call, session);
         let heading = Heading::of(&call, session);
         let gone = CancellationToken::new();
         let judged = match self.line.admit.enter(call, heading.session(), heading.reference()) {

@@ -17,32 +17,39 @@ mod lengths;
 mod lenient;
 mod linear;
 mod lint;
+mod modern;
 mod pattern;
 mod problems;
 mod project;
 mod readings;
+pub(crate) mod strict;
 mod unions;
 mod walk;
 mod weight;
 mod words;
 
 use std::fmt;
+use std::sync::OnceLock;
 
-use jsonschema::Validator;
+use jsonschema::{Draft, Validator};
 use serde_json::Value;
 
 pub(crate) use bound::keep_text;
 pub use bound::{Bounded, TooLarge, Truncated, bound_free};
 pub use inert::inert;
+pub(crate) use keywords::type_of;
+pub(crate) use modern::Declared;
 pub use problems::{Problem, Problems};
 
 use budget::Cost;
 use graph::{Graph, Judges, NodeId, Others, segments};
 use inert::Control;
+use strict::Strict;
 
 /// A JSON Schema that can be used: it has been read whole, and what a check costs is bounded.
 pub struct Schema {
     document: Value,
+    draft: Draft,
     kind: Kind,
     validator: Validator,
     graph: Graph,
@@ -53,6 +60,8 @@ pub struct Schema {
     closed: bool,
     cost: Cost,
     warnings: Vec<Problem>,
+    /// The schema as strict mode says it, made when it is first asked for.
+    strict: OnceLock<Option<Strict>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -285,5 +294,7 @@ impl fmt::Debug for Schema {
     }
 }
 
+#[cfg(test)]
+pub(crate) mod samples;
 #[cfg(test)]
 mod tests;

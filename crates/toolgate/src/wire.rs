@@ -19,7 +19,6 @@ mod form;
 mod frame;
 mod gemini;
 pub mod mcp;
-mod names;
 mod ollama;
 mod openai_chat;
 mod openai_responses;
@@ -32,13 +31,12 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::call::{Call, TraceContext};
-use crate::contract::Contract;
+use crate::contract::names;
 use crate::fault::Fault;
 use crate::json::Limits;
 use crate::refusal::{Code, Effect, Fix, Refusal};
 use crate::reply::Reply;
 
-pub use definitions::{Definitions, LeftOut};
 pub use stream::{Assembler, Warning};
 
 use frame::Frame;
@@ -197,32 +195,14 @@ impl Dialect {
     /// Reads a whole message.
     fn read(self, frame: &Frame<'_>) -> Result<Turn, WireFault> {
         match self {
-            Self::OpenaiChat | Self::OpenaiStrict => openai_chat::decode(frame),
+            Self::OpenaiChat => openai_chat::decode(frame),
+            Self::OpenaiStrict => openai_chat::decode(frame).map(Turn::strict),
             Self::OpenaiResponses => openai_responses::decode(frame),
             Self::Anthropic => anthropic::decode(frame),
             Self::Gemini => gemini::decode(frame),
             Self::Bedrock => bedrock::decode(frame),
             Self::Ollama => ollama::decode(frame),
             Self::Mcp => mcp::decode(frame),
-        }
-    }
-
-    /// How these tools are declared to a model.
-    pub fn definitions(self, tools: &[&Contract]) -> Definitions {
-        match self {
-            Self::OpenaiChat | Self::OpenaiStrict => {
-                definitions::all(tools, openai_chat::LONGEST_NAME, openai_chat::definition)
-            }
-            Self::OpenaiResponses => {
-                definitions::all(tools, openai_responses::LONGEST_NAME, openai_responses::definition)
-            }
-            Self::Anthropic => definitions::all(tools, anthropic::LONGEST_NAME, anthropic::definition),
-            Self::Gemini => definitions::all(tools, gemini::LONGEST_NAME, gemini::definition),
-            Self::Bedrock => definitions::all(tools, bedrock::LONGEST_NAME, bedrock::definition),
-            Self::Ollama => definitions::all(tools, ollama::LONGEST_NAME, ollama::definition),
-            Self::Mcp => {
-                Definitions { tools: tools.iter().copied().map(mcp::definition).collect(), left_out: Vec::new() }
-            }
         }
     }
 }
@@ -265,6 +245,16 @@ impl Turn {
     fn cut(self) -> Self {
         let calls = self.calls.into_iter().map(|call| Proposed::Broken(call.truncated())).collect();
         Self { calls, cut_off: true, ..self }
+    }
+
+    /// The same turn of a model whose tools were shown in strict mode.
+    fn strict(mut self) -> Self {
+        for proposed in &mut self.calls {
+            if let Proposed::Call(call) = proposed {
+                call.nulls_for_absent = true;
+            }
+        }
+        self
     }
 
     /// The calls, in the order of the message.

@@ -12,7 +12,7 @@ nothing twice.
 from ._errors import GateError, OutcomeUnknown, ToolgateError, Unreachable
 from ._gate import Approvals, AsyncApprovals, AsyncGate, Gate
 from ._message import Dialect, Message
-from ._shapes import Approval, ApprovalNotice, Outcome, Problem, Refusal, Tools, Turn
+from ._shapes import Approval, ApprovalNotice, Outcome, Problem, Refusal, Turn
 
 __all__ = [
     "Approval",
@@ -29,7 +29,6 @@ __all__ = [
     "Problem",
     "Refusal",
     "ToolgateError",
-    "Tools",
     "Turn",
     "Unreachable",
 ]

@@ -11,7 +11,7 @@ import httpx
 from . import _requests
 from ._message import Dialect, Message
 from ._requests import Request, Tags
-from ._shapes import Approval, Tools, Turn
+from ._shapes import Approval, Turn
 
 T = TypeVar("T")
 
@@ -113,7 +113,7 @@ class Gate:
             _requests.calls(message, dialect, self._settings.dialect, dry_run, operation, approval, within)
         )
 
-    def tools(self, dialect: Dialect | None = None, *, tags: Tags | None = None) -> Tools:
+    def tools(self, dialect: Dialect | None = None, *, tags: Tags | None = None) -> list[dict[str, Any]]:
         """The tools that the caller may see, as the dialect declares them to a model."""
         return self._send(_requests.tools(dialect or self._settings.dialect, self._settings.within(tags)))
 
@@ -211,7 +211,7 @@ class AsyncGate:
             _requests.calls(message, dialect, self._settings.dialect, dry_run, operation, approval, within)
         )
 
-    async def tools(self, dialect: Dialect | None = None, *, tags: Tags | None = None) -> Tools:
+    async def tools(self, dialect: Dialect | None = None, *, tags: Tags | None = None) -> list[dict[str, Any]]:
         """As :meth:`Gate.tools`."""
         return await self._send(_requests.tools(dialect or self._settings.dialect, self._settings.within(tags)))
 

@@ -13,7 +13,7 @@ import httpx
 from . import _shapes
 from ._errors import GateError, OutcomeUnknown, Unreachable
 from ._message import Dialect, Message, dialect_of, raw
-from ._shapes import Approval, Tools, Turn
+from ._shapes import Approval, Turn
 
 T = TypeVar("T")
 
@@ -95,7 +95,7 @@ def calls(
     )
 
 
-def tools(dialect: Dialect, tags: Tags | None) -> Request[Tools]:
+def tools(dialect: Dialect, tags: Tags | None) -> Request[list[dict[str, Any]]]:
     return Request("GET", "/v1/tools", _shapes.tools, params={"dialect": dialect, **_within(tags)})
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -82,16 +82,6 @@ class Turn:
     outcomes: tuple[Outcome, ...]
 
 
-class Tools(list[dict[str, Any]]):
-    """Tools as a dialect declares them to a model; ``left_out`` names those that it cannot declare, and why."""
-
-    left_out: tuple[tuple[str, str], ...]
-
-    def __init__(self, tools: Iterable[dict[str, Any]], left_out: Iterable[tuple[str, str]] = ()) -> None:
-        super().__init__(tools)
-        self.left_out = tuple(left_out)
-
-
 @dataclass(frozen=True, slots=True)
 class Approval:
     """An approval: what was asked for, by whom, and how it stands."""
@@ -138,8 +128,8 @@ def approval(body: Mapping[str, Any]) -> Approval:
     )
 
 
-def tools(body: Mapping[str, Any]) -> Tools:
-    return Tools(body["tools"], ((one["tool"], one["reason"]) for one in body.get("left_out", ())))
+def tools(body: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return list(body["tools"])
 
 
 def _outcome(one: Mapping[str, Any]) -> Outcome:

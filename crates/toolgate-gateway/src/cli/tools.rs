@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::Value;
-use toolgate::wire::{Dialect, LeftOut};
+use toolgate::wire::Dialect;
 
 use super::exec::parse_dialect;
 use super::tagged::Tagged;
@@ -18,7 +18,7 @@ use crate::shown;
 pub(super) struct Tools {
     /// The gate folder
     dir: Option<PathBuf>,
-    /// Print the definitions as this dialect takes them
+    /// Print the definitions as this dialect takes them, for `tools` of a request
     #[arg(long = "for", value_name = "DIALECT", value_parser = parse_dialect)]
     dialect: Option<Dialect>,
     /// Who is asking: a user that the folder lists
@@ -40,12 +40,9 @@ impl Tools {
         let tools = loaded.gate.tools(&session);
         if let Some(dialect) = self.dialect {
             let definitions = dialect.definitions(&tools);
-            for LeftOut { tool, reason } in &definitions.left_out {
-                output.warning(&format!("{tool} is left out: {reason}"));
-            }
             match self.json {
-                true => output.json(&definitions.tools),
-                false => output.pretty(&definitions.tools),
+                true => output.json(&definitions),
+                false => output.pretty(&definitions),
             }
             return Ok(Exit::Ok);
         }

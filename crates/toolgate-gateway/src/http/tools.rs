@@ -7,7 +7,7 @@ use axum::http::HeaderMap;
 use axum::response::Response;
 use serde_json::{Value, json};
 use toolgate::fields::nearest;
-use toolgate::wire::{Dialect, LeftOut};
+use toolgate::wire::Dialect;
 
 use super::door::{Door, json_response};
 use super::problem::{Kind, Problem};
@@ -25,15 +25,11 @@ pub(super) async fn list(
     let query = Query::read(query.as_deref(), &["dialect", TAG])?;
     let session = tagged::within(session, &query)?;
     let tools = door.gate().tools(&session);
-    let (tools, left_out) = match query.text("dialect") {
-        None => (tools.iter().map(|tool| shown::tool(tool)).collect(), Vec::new()),
-        Some(name) => {
-            let definitions = dialect(name).map_err(|hint| unknown(hint, Kind::BadQuery))?.definitions(&tools);
-            (definitions.tools, definitions.left_out)
-        }
+    let tools: Value = match query.text("dialect") {
+        None => tools.iter().map(|tool| shown::tool(tool)).collect(),
+        Some(name) => dialect(name).map_err(|hint| unknown(hint, Kind::BadQuery))?.definitions(&tools),
     };
-    let left_out = left_out.into_iter().map(|LeftOut { tool, reason }| json!({ "tool": tool, "reason": reason }));
-    Ok(json_response(&json!({ "tools": tools, "left_out": left_out.collect::<Vec<Value>>() })))
+    Ok(json_response(&json!({ "tools": tools })))
 }
 
 /// The dialect of this name, or a hint.

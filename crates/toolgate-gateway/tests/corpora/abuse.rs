@@ -202,7 +202,7 @@ fn each_name_that_a_dialect_shows_calls_its_own_contract() {
         let keys = |name: &str| json!({ "name": name, "description": "A tool.", "effect": "read", "input": {} });
         let contracts: Vec<Contract> = names.iter().map(|name| Contract::parse(name, &keys(name)).unwrap()).collect();
         for dialect in DIALECTS {
-            let definitions = dialect.definitions(&contracts.iter().collect::<Vec<_>>()).tools;
+            let definitions = dialect.definitions(&contracts.iter().collect::<Vec<_>>());
             let mut shown = Vec::new();
             names_in(&definitions, &mut shown);
             let calls: Vec<(String, Value)> = shown.iter().map(|name| (name.clone(), json!({}))).collect();

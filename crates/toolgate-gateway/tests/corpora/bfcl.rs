@@ -30,7 +30,7 @@ const TYPES: [(&str, &str); 14] = [
     ("", ""),
 ];
 
-fn schemas() -> BTreeMap<String, Value> {
+pub(super) fn schemas() -> BTreeMap<String, Value> {
     let rows = rows("bfcl/schemas.jsonl").into_iter();
     rows.map(|row| (row["schema"].as_str().unwrap().to_owned(), row)).collect()
 }
@@ -88,7 +88,7 @@ fn a_schema_with_types_of_another_language_is_refused_with_what_to_write() {
 }
 
 /// The contract of a row. Its members that are named like an identity mean something else there.
-fn contract(row: &Value) -> Value {
+pub(super) fn contract(row: &Value) -> Value {
     let mut members = Vec::new();
     let input = renamed(&row["parameters"], &mut members);
     json!({ "name": row["name"], "effect": "read", "input": input, "allow_identity_members": members })

@@ -13,6 +13,7 @@
 
 mod abuse;
 mod bfcl;
+mod definitions;
 mod faults;
 mod lenient;
 mod mcp_tools;

@@ -3,6 +3,7 @@
 mod abuse;
 mod admit;
 mod cases;
+mod declared;
 mod drained;
 mod dropped;
 mod faults;

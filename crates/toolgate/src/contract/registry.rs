@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
-use super::{Access, Contract, Fact, Tool, lint};
+use super::{Access, Contract, Fact, Tool, lint, names};
 use crate::backend::Backend;
 use crate::fields::{Problems, nearest};
 use crate::schema::Problem;
@@ -19,6 +19,8 @@ pub(crate) struct Registered {
 /// All tools of a gate, by name. A name is looked up here and nowhere else.
 pub(crate) struct Registry {
     tools: BTreeMap<String, Arc<Registered>>,
+    /// Whose each short form is. INVARIANT (one tool a name): none is the name of a tool.
+    short_forms: BTreeMap<String, String>,
 }
 
 /// One problem of one contract, or one warning.
@@ -70,7 +72,16 @@ impl Registry {
             }
             faults.extend(problems.0.into_iter().map(|problem| ToolFault { tool: name.clone(), problem }));
         }
-        let registry = Self { tools: registered };
+        let forms =
+            registered.keys().flat_map(|name| names::short_forms(name).into_iter().map(move |form| (form, name)));
+        let (taken, free): (Vec<_>, Vec<_>) = forms.partition(|(form, _)| registered.contains_key(form));
+        faults.extend(taken.into_iter().map(|(form, name)| {
+            let message = format!("where names are short, `{name}` is shown by this name");
+            let hint = Some("give one of the two another name".to_owned());
+            ToolFault { tool: form, problem: Problem { at: "/name".to_owned(), code: "unique".into(), message, hint } }
+        }));
+        let short_forms = free.into_iter().map(|(form, name)| (form, name.clone())).collect();
+        let registry = Self { tools: registered, short_forms };
         for tool in registry.tools.values() {
             let mut problems = Problems::default();
             registry.check(&tool.contract, &broken, &mut problems);
@@ -115,6 +126,11 @@ impl Registry {
 
     pub(crate) fn get(&self, name: &str) -> Option<&Arc<Registered>> {
         self.tools.get(name)
+    }
+
+    /// The tool that a call names: by its name, or by a short form of it.
+    pub(crate) fn called(&self, name: &str) -> Option<&Arc<Registered>> {
+        self.get(name).or_else(|| self.get(self.short_forms.get(name)?))
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Registered> + Clone {

@@ -1,5 +1,7 @@
 //! From a document to a compiled schema.
 
+use std::sync::OnceLock;
+
 use jsonschema::{Draft, ValidationError, ValidationOptions};
 use serde_json::{Map, Value, json};
 
@@ -62,7 +64,9 @@ pub(super) fn compile(document: &Value, kind: Kind, author: Author) -> Result<Sc
     let judges = Judges::new(&graph, engine);
     let imported = author == Author::SomebodyElse;
     let closed = closing == Closing::Ours;
-    let mut schema = Schema { document, kind, validator, graph, judges, imported, closed, cost, warnings };
+    let strict = OnceLock::new();
+    let mut schema =
+        Schema { document, draft, kind, validator, graph, judges, imported, closed, cost, warnings, strict };
     schema.warnings.extend(lint::of(&schema));
     Ok(schema)
 }

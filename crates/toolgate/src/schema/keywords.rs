@@ -288,7 +288,7 @@ pub(super) fn draft_named(uri: &str) -> Option<Draft> {
 }
 
 /// The type of a value as JSON Schema calls it.
-pub(super) fn type_of(value: &Value) -> &'static str {
+pub(crate) fn type_of(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "boolean",

@@ -1,6 +1,6 @@
 //! Reads a schema document once: every fault with its place, and the graph that all else works on.
 
-mod references;
+pub(super) mod references;
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
@@ -147,12 +147,14 @@ impl<'a> Walk<'a> {
             self.keyword(id, &place, name, shape, value, nesting + 1);
         }
         let weight = Weight::of(keywords);
-        let shut = |name| keywords.get(name).map(|v| if v == false { Others::Forbidden } else { Others::Allowed });
+        let draft = self.draft;
+        let said = |name: &str| keywords.get(name).filter(|_| keywords::shape(name, draft).is_some());
+        let shut = |name| said(name).map(|v| if v == false { Others::Forbidden } else { Others::Allowed });
         let Some(node) = self.graph.node_mut(id).filter(|_| !silences) else { return };
         node.weight = weight;
         node.declares = keywords.contains_key("properties");
         node.others = shut("additionalProperties").or_else(|| shut("unevaluatedProperties")).unwrap_or_default();
-        node.unevaluated = keywords.contains_key("unevaluatedProperties") || keywords.contains_key("unevaluatedItems");
+        node.unevaluated = said("unevaluatedProperties").is_some() || said("unevaluatedItems").is_some();
         node.bounds_text = ["maxLength", "enum", "const"].iter().any(|name| keywords.contains_key(*name));
         node.bounds_items = ["maxItems", "enum", "const"].iter().any(|name| keywords.contains_key(*name));
         self.undeclared_required(id, at, keywords);

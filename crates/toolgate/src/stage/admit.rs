@@ -24,7 +24,8 @@ pub(crate) struct Admit {
 }
 
 /// A call of a known tool whose arguments keep its schema. INVARIANT (verbatim): the arguments are the ones that were
-/// sent, but at the places of `leniencies`, where the contract allows otherwise by name.
+/// sent, but at the places of `leniencies`, where the contract allows otherwise by name. A `null` of strict mode says that
+/// nothing was sent.
 #[derive(Debug)]
 pub(crate) struct Admitted {
     tool: Arc<Registered>,
@@ -67,9 +68,10 @@ impl Admit {
         };
         let Checked { tool, arguments, call_digest } = checked;
         let args_digest = arguments.digest();
-        let Parts { members, masked, leniencies } = arguments.into_parts();
+        let Parts { members, masked, leniencies, absent } = arguments.into_parts();
         let learned = learned(&tool.contract, args_digest, call_digest, masked);
         let learned = with_leniencies(learned, &tool.contract, &leniencies);
+        let learned = if absent.is_empty() { learned } else { learned.with("absent", absent) };
         trace.note("admit", asked(learned, &session, call.traced.as_ref()));
         let deadline = started + tool.contract.deadline;
         let patience = call.patience.map_or(deadline, |patience| deadline.min(started + patience));
@@ -96,6 +98,14 @@ impl Admit {
         let (args, own) = (arguments.digest().hex(), tool.contract.digest.hex());
         let call_digest = Digest::of_all(&[b"[\"", args.as_bytes(), b"\",\"", own.as_bytes(), b"\"]"]);
         Ok(Checked { tool, arguments, call_digest })
+    }
+
+    /// The call by the name of its tool, where it was made by a short form that this session may know.
+    pub(crate) fn named(&self, call: Call, session: &Session) -> Call {
+        match self.catalogue.find(&call.tool, session) {
+            Some(tool) if tool.contract.name != call.tool => Call { tool: tool.contract.name.clone(), ..call },
+            Some(_) | None => call,
+        }
     }
 
     /// The tool of this name, or the one whose name is near and who takes that, among what this session may see.

@@ -8,8 +8,6 @@ use super::frame::{Frame, Members};
 use super::{Answered, Turn, WireFault, foreign};
 use crate::contract::Contract;
 
-pub(super) const LONGEST_NAME: usize = 128;
-
 const CALL: Form = Form {
     shown: r#"{"type": "tool_use", "id": ..., "name": ..., "input": {...}}"#,
     item: Level { wanted: &["type", "id", "name", "input"], extras: &["cache_control", "caller"], unset: &[] },

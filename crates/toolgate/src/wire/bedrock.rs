@@ -8,8 +8,6 @@ use super::frame::{Frame, Members};
 use super::{Answered, Turn, WireFault, foreign};
 use crate::contract::Contract;
 
-pub(super) const LONGEST_NAME: usize = 64;
-
 const CALL: Form = Form {
     shown: r#"{"toolUse": {"toolUseId": ..., "name": ..., "input": {...}}}"#,
     item: Level { wanted: &["toolUse"], extras: &[], unset: &[] },

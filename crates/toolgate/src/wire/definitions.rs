@@ -1,84 +1,79 @@
-//! Declaring tools to a model: the names and the part of a schema that the provider takes.
+//! Declaring tools to a model: what a provider takes of a schema, and what of it is then told in words.
+//!
+//! INVARIANT (never stricter): whatever the contract takes, the shown schema takes as well. The contract judges every
+//! call, whatever was shown.
+
+mod merge;
+mod openapi;
+mod strict;
+mod subset;
+mod weaker;
+mod whole;
+mod words;
 
 use serde_json::{Value, json};
 
-use super::names;
+use super::Dialect;
+use super::{anthropic, bedrock, gemini, mcp, ollama, openai_chat, openai_responses};
 use crate::contract::Contract;
-use crate::schema::Schema;
+use crate::contract::names::NameRule;
 
-/// Neither provider takes these at the top level of a tool's schema.
-const NOT_AT_THE_TOP: [&str; 5] = ["allOf", "anyOf", "oneOf", "not", "enum"];
+pub(super) use openapi::Parameters;
+pub(super) use whole::whole;
 
-/// Other members of a top level that may declare members of the arguments.
-const BRANCHES: [&str; 5] = ["if", "then", "else", "dependentSchemas", "dependencies"];
+use weaker::weaker;
 
-const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
-
-/// The tools as a dialect declares them.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Definitions {
-    /// What to send to the provider: an array.
-    pub tools: Value,
-    /// The tools that cannot be declared.
-    pub left_out: Vec<LeftOut>,
-}
-
-/// A tool that a dialect cannot declare.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LeftOut {
-    /// The name of the tool.
-    pub tool: String,
-    /// Why it is left out.
-    pub reason: String,
-}
-
-pub(super) fn all(
-    tools: &[&Contract],
-    longest_name: usize,
-    definition: fn(&str, &Contract, Value) -> Value,
-) -> Definitions {
-    let mut declared = Vec::with_capacity(tools.len());
-    let mut left_out = Vec::new();
-    for contract in tools {
-        let name = names::shown(contract.name());
-        if name.len() > longest_name {
-            let reason = format!(
-                "its name takes {} characters in this dialect, which allows {longest_name}: give it a shorter one",
-                name.len()
-            );
-            left_out.push(LeftOut { tool: contract.name().to_owned(), reason });
-            continue;
+impl Dialect {
+    /// How these tools are declared to a model: the list that goes into `tools` of a request, or for Bedrock into
+    /// `toolConfig.tools`.
+    pub fn definitions(self, tools: &[&Contract]) -> Value {
+        let declared = |declare: fn(&Contract) -> Value| tools.iter().map(|tool| declare(tool)).collect::<Value>();
+        match self {
+            Self::OpenaiChat => declared(|tool| {
+                openai_chat::definition(
+                    &NameRule::CHARACTERS_64.shown(tool.name()),
+                    tool,
+                    weaker(tool.input(), &subset::OPENAI),
+                )
+            }),
+            Self::OpenaiStrict => declared(|tool| {
+                let name = NameRule::CHARACTERS_64.shown(tool.name());
+                let form = strict::document(tool.input());
+                let is_strict = form.is_some();
+                let schema = form.unwrap_or_else(|| weaker(tool.input(), &subset::OPENAI));
+                let mut definition = openai_chat::definition(&name, tool, schema);
+                if let Some(Value::Object(function)) = definition.get_mut("function") {
+                    function.insert("strict".to_owned(), json!(is_strict));
+                }
+                definition
+            }),
+            Self::OpenaiResponses => declared(|tool| {
+                let schema = weaker(tool.input(), &subset::OPENAI);
+                openai_responses::definition(&NameRule::CHARACTERS_64.shown(tool.name()), tool, schema)
+            }),
+            Self::Anthropic => declared(|tool| {
+                let schema = weaker(tool.input(), &subset::ANTHROPIC);
+                anthropic::definition(&NameRule::CHARACTERS_128.shown(tool.name()), tool, schema)
+            }),
+            Self::Gemini => {
+                let functions = declared(|tool| {
+                    let name = NameRule::CHARACTERS_63.shown(tool.name());
+                    gemini::definition(&name, tool, openapi::parameters(weaker(tool.input(), &subset::GEMINI)))
+                });
+                if tools.is_empty() { json!([]) } else { json!([{ "functionDeclarations": functions }]) }
+            }
+            Self::Bedrock => declared(|tool| {
+                let schema = weaker(tool.input(), &subset::BEDROCK);
+                bedrock::definition(&NameRule::CHARACTERS_64.shown(tool.name()), tool, schema)
+            }),
+            Self::Ollama => declared(|tool| {
+                let schema = weaker(tool.input(), &subset::OLLAMA);
+                ollama::definition(&NameRule::ANY_LENGTH.shown(tool.name()), tool, schema)
+            }),
+            Self::Mcp => declared(mcp::definition),
         }
-        declared.push(definition(&name, contract, shown(contract.input())));
     }
-    Definitions { tools: Value::Array(declared), left_out }
 }
 
-/// The schema as a provider takes it. INVARIANT (never stricter): it may allow more than the contract's, which still
-/// judges every call, and never less.
-pub(super) fn shown(schema: &Schema) -> Value {
-    let document = schema.document();
-    let mut top = document.as_object().cloned().unwrap_or_default();
-    let speaks = ["additionalProperties", "unevaluatedProperties"].iter().any(|word| top.contains_key(*word));
-    let branches = NOT_AT_THE_TOP.iter().chain(&BRANCHES).chain(&REFERENCES).any(|word| top.contains_key(*word));
-    top.retain(|word, _| !NOT_AT_THE_TOP.contains(&word.as_str()));
-    top.insert("type".to_owned(), json!("object"));
-    top.entry("properties").or_insert_with(|| json!({}));
-    if !speaks && !branches && !refers_to_top(document) {
-        top.insert("additionalProperties".to_owned(), json!(false));
-    }
-    Value::Object(top)
-}
-
-/// Whether the top level may be used again further down, where it would be closed too: any reference that is not plainly
-/// to a place inside.
-fn refers_to_top(schema: &Value) -> bool {
-    let may_refer = |(name, target): (&String, &Value)| {
-        REFERENCES.contains(&name.as_str()) && !target.as_str().is_some_and(|target| target.starts_with("#/"))
-    };
-    match schema {
-        Value::Object(members) => members.iter().any(may_refer) || members.values().any(refers_to_top),
-        Value::Array(items) => items.iter().any(refers_to_top),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
-    }
-}
+#[cfg(test)]
+mod tests;

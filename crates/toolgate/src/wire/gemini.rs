@@ -7,12 +7,11 @@
 
 use serde_json::{Map, Value, json};
 
+use super::definitions::Parameters;
 use super::form::{Arguments, Calls, Form, Id, Inner, Level};
 use super::frame::{Frame, Members};
 use super::{Answered, Turn, WireFault, foreign, parsed};
 use crate::contract::Contract;
-
-pub(super) const LONGEST_NAME: usize = 64;
 
 const CALL: Form = Form {
     shown: r#"{"functionCall": {"name": ..., "args": {...}}}"#,
@@ -116,8 +115,14 @@ pub(super) fn encode(answers: &[Answered<'_>]) -> Vec<Value> {
     vec![json!({ "role": "user", "parts": parts })]
 }
 
-pub(super) fn definition(name: &str, contract: &Contract, schema: Value) -> Value {
-    json!({ "name": name, "description": contract.description(), "parameters": schema })
+pub(super) fn definition(name: &str, contract: &Contract, parameters: Parameters) -> Value {
+    let mut function = Map::new();
+    function.insert("name".to_owned(), json!(name));
+    function.insert("description".to_owned(), json!(contract.description()));
+    if let Some((form, schema)) = parameters {
+        function.insert(form.to_owned(), schema);
+    }
+    Value::Object(function)
 }
 
 /// The parts of the model's content.

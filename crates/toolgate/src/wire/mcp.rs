@@ -237,7 +237,7 @@ pub fn definition(contract: &Contract) -> Value {
     let mut tool = Map::new();
     tool.insert("name".into(), json!(contract.name()));
     tool.insert("description".into(), json!(contract.description()));
-    tool.insert("inputSchema".into(), without_headers(&definitions::shown(contract.input())));
+    tool.insert("inputSchema".into(), without_headers(&definitions::whole(contract.input())));
     if let Some(output) = contract.output().filter(|_| !contract.yields_content()) {
         // A result is an object or it is no structured content.
         if output.document().get("type").is_some_and(|kind| kind == "object") {

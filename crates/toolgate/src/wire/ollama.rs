@@ -7,8 +7,6 @@ use super::frame::{Frame, Members};
 use super::{Answered, Turn, WireFault, foreign};
 use crate::contract::Contract;
 
-pub(super) const LONGEST_NAME: usize = 64;
-
 const CALL: Form = Form {
     shown: r#"{"function": {"name": ..., "arguments": {...}}}"#,
     item: Level { wanted: &["function"], extras: &["id", "type", "index"], unset: &[] },

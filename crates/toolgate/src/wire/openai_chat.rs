@@ -8,8 +8,6 @@ use super::frame::{Frame, Members};
 use super::{Answered, Turn, WireFault, foreign};
 use crate::contract::Contract;
 
-pub(super) const LONGEST_NAME: usize = 64;
-
 /// The members of a call: beside them the place among streamed deltas, and what Gemini sends along to get back.
 pub(super) const ITEM: Level =
     Level { wanted: &["id", "type", "function"], extras: &["index", "extra_content"], unset: &[] };

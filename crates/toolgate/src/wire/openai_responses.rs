@@ -8,8 +8,6 @@ use super::frame::{Frame, Members};
 use super::{Answered, Turn, WireFault, foreign};
 use crate::contract::Contract;
 
-pub(super) const LONGEST_NAME: usize = 64;
-
 const CALL: Form = Form {
     shown: r#"{"type": "function_call", "call_id": ..., "name": ..., "arguments": "..."}"#,
     item: Level {
@@ -61,7 +59,7 @@ pub(super) fn encode(answers: &[Answered<'_>]) -> Vec<Value> {
 }
 
 pub(super) fn definition(name: &str, contract: &Contract, schema: Value) -> Value {
-    json!({ "type": "function", "name": name, "description": contract.description(), "parameters": schema })
+    json!({ "type": "function", "name": name, "description": contract.description(), "parameters": schema, "strict": false })
 }
 
 /// Whether the response ended before it was done. One that is still being made could end in any way.

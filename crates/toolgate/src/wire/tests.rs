@@ -1,7 +1,6 @@
 mod anthropic;
 mod anything;
 mod bedrock;
-mod declaring;
 mod every;
 mod gemini;
 mod mcp;

@@ -93,3 +93,15 @@ fn a_bomb_of_keywords_that_the_draft_has_dropped_is_seen() {
     assert_eq!(codes(&honest, &json!({ "v": { "card": 1 } })), pairs(&[("dependent_required", "/v/address")]));
     assert_eq!(honest.warnings()[0].code, "older_keyword");
 }
+
+#[test]
+fn a_keyword_that_the_draft_does_not_know_neither_opens_nor_closes_the_top_level() {
+    for said in [json!(false), json!(true)] {
+        let schema = Schema::imported_input(&json!({
+            "$schema": "http://json-schema.org/draft-07/schema#",
+            "properties": { "a": { "type": "string" } },
+            "unevaluatedProperties": said,
+        }));
+        assert_eq!(codes(&schema.unwrap(), &json!({ "a": "x", "b": 1 })), pairs(&[("additional_property", "/b")]));
+    }
+}

@@ -135,7 +135,7 @@ impl<'a> Walk<'a> {
 }
 
 /// The fragment of a URI without its percent escapes.
-fn decoded(fragment: &str) -> String {
+pub(in crate::schema) fn decoded(fragment: &str) -> String {
     let mut bytes = fragment.bytes();
     let mut out = Vec::with_capacity(fragment.len());
     while let Some(byte) = bytes.next() {

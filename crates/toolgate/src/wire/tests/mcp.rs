@@ -1,6 +1,7 @@
 //! `mcp`: what stands in its form alone.
 
 use super::*;
+use crate::contract::Contract;
 use crate::wire::mcp::{Era, Implementation, Said, definition, proposed, said};
 
 const SERVER: Implementation<'static> = Implementation { name: "toolgate", version: "1" };
