@@ -195,7 +195,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(400))]
+        #![proptest_config(ProptestConfig::with_cases(80))]
 
         #[test]
         fn what_is_said_instead_takes_the_same_texts(text in "[abc01()]{0,5}") {

@@ -60,8 +60,9 @@ impl Schema {
     pub(crate) fn modern(&self, schema: &Map<String, Value>) -> Map<String, Value> {
         let mut modern = Map::new();
         let tuple = self.draft < Draft::Draft202012 && schema.get("items").is_some_and(Value::is_array);
+        let silences = self.draft <= Draft::Draft7 && schema.contains_key("$ref");
         for (name, value) in schema {
-            if keywords::shape(name, self.draft).is_none() {
+            if keywords::shape(name, self.draft).is_none() || silences && !keywords::SILENT.contains(&name.as_str()) {
                 continue;
             }
             match (name.as_str(), value) {
