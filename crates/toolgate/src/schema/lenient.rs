@@ -37,6 +37,16 @@ impl Schema {
     }
 }
 
+/// The value that a text is otherwise, if it is written in the one way that a leniency takes.
+type Scalar = fn(&str) -> Option<Value>;
+
+/// No text is written in two of these ways.
+const SCALARS: [(Leniency, Scalar); 3] = [
+    (Leniency::IntegerAsString, spelled_integer),
+    (Leniency::BooleanAsString, spelled_boolean),
+    (Leniency::Trim, trimmed),
+];
+
 struct Reading<'s> {
     schema: &'s Schema,
     granted: Granted,
@@ -73,12 +83,7 @@ impl Reading<'_> {
             return sent;
         }
         let text = sent.as_str().unwrap_or_default();
-        let scalars: [(Leniency, fn(&str) -> Option<Value>); 3] = [
-            (Leniency::IntegerAsString, spelled_integer),
-            (Leniency::BooleanAsString, spelled_boolean),
-            (Leniency::Trim, trimmed),
-        ];
-        for (leniency, read) in scalars {
+        for (leniency, read) in SCALARS {
             if allowed.has(leniency)
                 && let Some(meant) = read(text)
                 && self.fits(entries, &meant)
