@@ -70,7 +70,8 @@ impl Fixed {
             [_] => read_end(&mut table, problems)
                 .map(|(at, end)| Answers::Listed(vec![Entry { at, when: Map::new(), end }])),
             [] => {
-                let hint = "result = { ... }, results = [{ when = { ... }, result = { ... } }], error = \"SIGNAL\" or file = \"NAME.jsonl\"";
+                let hint = "write result = { ... }, results = [{ when = { ... }, result = { ... } }], error = \"SIGNAL\" or \
+                            file = \"NAME.jsonl\"";
                 let message = "`result` is missing: there is no answer";
                 problems.hinted(table.place("result"), "required", message, Some(hint.to_owned()));
                 None
@@ -103,24 +104,21 @@ impl Fixed {
 
     /// The failures that the answers name.
     fn errors(&self) -> Vec<&str> {
-        let signal = |answer| match answer {
-            &Recorded::Error { ref signal, .. } => Some(signal.as_str()),
-            &Recorded::Result(_) => None,
-        };
         match &self.answers {
-            Answers::Recorded(recording) => recording.answers().filter_map(signal).collect(),
-            Answers::Listed(entries) => {
-                let errors = entries.iter().filter_map(|entry| match &entry.end {
-                    End::Error(error) => Some(error),
-                    End::Result(_) => None,
-                });
-                errors.filter_map(signal).collect()
-            }
+            Answers::Recorded(recording) => recording.answers().filter_map(Recorded::signal).collect(),
+            Answers::Listed(entries) => entries.iter().filter_map(Entry::signal).collect(),
         }
     }
 }
 
 impl Entry {
+    fn signal(&self) -> Option<&str> {
+        match &self.end {
+            End::Result(_) => None,
+            End::Error(error) => error.signal(),
+        }
+    }
+
     fn is_for(&self, arguments: &Map<String, Value>) -> bool {
         self.when
             .iter()

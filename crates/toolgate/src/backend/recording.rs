@@ -145,6 +145,14 @@ impl Recorded {
         }
     }
 
+    /// What `[errors]` and `[retry]` call it, where it is a failure.
+    pub fn signal(&self) -> Option<&str> {
+        match self {
+            Self::Result(_) => None,
+            Self::Error { signal, .. } => Some(signal),
+        }
+    }
+
     /// How a run ends with it.
     pub fn to_answer(&self) -> Answer {
         match self {

@@ -70,12 +70,12 @@ impl Range {
     /// Says the bounds, unless narrower ones are said already.
     fn narrow(self, schema: &mut Schema) {
         if let Some(least) = self.least
-            && !said(schema, "minimum").is_some_and(|bound| bound >= i128::from(least))
+            && said(schema, "minimum").is_none_or(|bound| bound < i128::from(least))
         {
             schema.insert("minimum".to_owned(), json!(least));
         }
         if let Some(most) = self.most
-            && !said(schema, "maximum").is_some_and(|bound| bound <= i128::from(most))
+            && said(schema, "maximum").is_none_or(|bound| bound > i128::from(most))
         {
             schema.insert("maximum".to_owned(), json!(most));
         }

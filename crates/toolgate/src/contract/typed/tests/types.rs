@@ -130,6 +130,7 @@ pub(super) struct Bounded {
 }
 
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
+#[allow(dead_code, reason = "it is made and printed by serde alone")]
 pub(super) struct Directions {
     #[serde(skip_serializing, default)]
     only_in: u8,
@@ -141,6 +142,7 @@ pub(super) struct Directions {
 }
 
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
+#[allow(dead_code, reason = "it is made and printed by serde alone")]
 pub(super) enum Ways {
     #[serde(rename(serialize = "OUT", deserialize = "IN"))]
     Renamed,
