@@ -16,9 +16,12 @@ const BARE_ENDS: [&str; 5] = ["<eos>", "<eot>", "<eom>", "<end_of_turn>", "<end_
 /// The arguments in a text that is no object as it stands, by some of these leniencies, each at most once. What is
 /// inside is read as strictly as ever, and must be an object: blank text in a fence is no call without arguments.
 pub(crate) fn read(bytes: &[u8], allowed: Leniencies, limits: &Limits) -> Option<(Map<String, Value>, Vec<Used>)> {
-    let mut text = std::str::from_utf8(bytes).ok().filter(|text| text.len() <= limits.size)?.to_owned();
     let mut left: Vec<(Leniency, Opener)> =
         OPENERS.into_iter().filter(|(leniency, _)| allowed.has(*leniency)).collect();
+    if left.is_empty() {
+        return None;
+    }
+    let mut text = std::str::from_utf8(bytes).ok().filter(|text| text.len() <= limits.size)?.to_owned();
     let mut used = Vec::new();
     loop {
         let (index, inside) =
