@@ -86,6 +86,16 @@ def test_numbers_and_repeated_members_reach_the_gate_as_they_were_written(gate: 
     assert refused.code == "invalid_json", "raw text is not read on the way"
 
 
+def test_a_stream_is_a_message_and_what_is_odd_about_it_is_told(gate: Gate) -> None:
+    look_up = {"name": "get_order", "arguments": '{"order_id":"ord_4821"}'}
+    pieces = [{"index": 0, "id": id, "function": look_up} for id in ("c1", "c2")]
+    events = [{"choices": [{"delta": {"tool_calls": [piece]}}]} for piece in pieces]
+    turn = gate.calls({"stream": events})
+    assert [outcome.ok for outcome in turn.outcomes] == [True, True]
+    assert [(warning.at, warning.code) for warning in turn.warnings] == [("/1", "stream")]
+    assert gate.calls(assistant(call("c1", "get_order", {"order_id": "ord_4821"}))).warnings == ()
+
+
 def test_a_model_that_called_nothing_gets_nothing(gate: Gate) -> None:
     assert gate.execute({"role": "assistant", "content": "Done."}) == []
 

@@ -73,6 +73,11 @@ def test_a_completion_is_handed_on_with_all_that_came_and_nothing_else(make: Any
     assert dialect_of(completion.choices[0].message.tool_calls, "mcp") == "openai-chat"
 
 
+def test_a_completion_of_a_gate_in_strict_mode_is_read_in_strict_mode() -> None:
+    assert dialect_of(as_openai(COMPLETION), "openai-strict") == "openai-strict"
+    assert dialect_of(as_anthropic(MESSAGE), "openai-strict") == "anthropic"
+
+
 @pytest.mark.parametrize("make", [as_anthropic, anthropic.types.Message.model_validate])
 def test_a_message_of_anthropic_is_handed_on_with_all_that_came_and_nothing_else(make: Any) -> None:
     message = make(MESSAGE)

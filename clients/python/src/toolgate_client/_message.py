@@ -72,7 +72,10 @@ def dialect_of(message: Message, otherwise: Dialect) -> Dialect:
         for kind in type(part).__mro__:
             package = kind.__module__.partition(".")[0]
             if package in _PACKAGES:
-                return _known(part, _PACKAGES[package])
+                known = _known(part, _PACKAGES[package])
+                # How its tools were declared, the type of a chat message does not say.
+                strict = known == "openai-chat" and otherwise == "openai-strict"
+                return otherwise if strict else known
     return otherwise
 
 

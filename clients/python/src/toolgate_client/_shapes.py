@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -80,6 +80,8 @@ class Turn:
 
     messages: list[dict[str, Any]]
     outcomes: tuple[Outcome, ...]
+    warnings: tuple[Problem, ...] = ()
+    """What was odd about the message, such as a stream whose pieces fit only by a rule."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,12 +104,15 @@ class Approval:
 
 
 def problems(body: Mapping[str, Any]) -> tuple[Problem, ...]:
-    found = body.get("problems") or ()
-    return tuple(Problem(p["at"], p["code"], p["message"], p.get("hint")) for p in found)
+    return _problems(body.get("problems"))
 
 
 def turn(body: Mapping[str, Any]) -> Turn:
-    return Turn(messages=list(body["messages"]), outcomes=tuple(_outcome(one) for one in body["outcomes"]))
+    return Turn(
+        messages=list(body["messages"]),
+        outcomes=tuple(_outcome(one) for one in body["outcomes"]),
+        warnings=_problems(body.get("warnings")),
+    )
 
 
 def approval(body: Mapping[str, Any]) -> Approval:
@@ -130,6 +135,10 @@ def approval(body: Mapping[str, Any]) -> Approval:
 
 def tools(body: Mapping[str, Any]) -> list[dict[str, Any]]:
     return list(body["tools"])
+
+
+def _problems(found: Sequence[Mapping[str, Any]] | None) -> tuple[Problem, ...]:
+    return tuple(Problem(p["at"], p["code"], p["message"], p.get("hint")) for p in found or ())
 
 
 def _outcome(one: Mapping[str, Any]) -> Outcome:
