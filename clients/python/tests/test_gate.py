@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from typing import Any
 
 import anthropic.types
 import openai.types.chat
@@ -11,7 +12,7 @@ import pytest
 from conftest import Shop, assistant, call, refund
 from openai.types.chat import ChatCompletionMessageParam
 
-from toolgate_client import AsyncGate, Gate, GateError, Outcome, Tools
+from toolgate_client import AsyncGate, Gate, GateError, Outcome
 
 
 def test_a_completion_becomes_its_tool_messages_in_order(gate: Gate) -> None:
@@ -109,7 +110,7 @@ def test_the_tools_are_those_that_the_model_api_takes(gate: Gate) -> None:
 
 
 def test_tags_bound_the_list_and_the_calls_alike(gate: Gate, shop: Shop) -> None:
-    def names(tools: Tools) -> list[str]:
+    def names(tools: list[dict[str, Any]]) -> list[str]:
         return sorted(tool["function"]["name"] for tool in tools)
 
     message = assistant(call("c", "get_order", {"order_id": "ord_4821"}))
