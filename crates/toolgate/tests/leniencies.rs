@@ -733,11 +733,11 @@ fn spoiled(value: &Value, name: &str, dice: &mut dyn FnMut() -> bool) -> Value {
         Value::Object(members) => {
             let mut members: serde_json::Map<String, Value> =
                 members.iter().map(|(name, value)| (name.clone(), spoiled(value, name, dice))).collect();
-            if name != "" && !members.contains_key("on") && dice() {
+            if !name.is_empty() && !members.contains_key("on") && dice() {
                 members.insert("on".into(), Value::Null);
             }
             let whole = Value::Object(members);
-            if name != "" && dice() { Value::from(whole.to_string()) } else { whole }
+            if !name.is_empty() && dice() { Value::from(whole.to_string()) } else { whole }
         }
         Value::Array(items) => {
             let whole = Value::from(items.iter().map(|item| spoiled(item, "item", dice)).collect::<Vec<_>>());
