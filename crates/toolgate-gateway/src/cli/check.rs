@@ -9,6 +9,7 @@ use serde_json::json;
 use super::color::Style;
 use super::failure::FailureCode;
 use super::folder::{Folder, counted as faults_of};
+use super::schema::{self, CONTRACT};
 use super::{Exit, Failure, Output};
 use crate::cases::Cases;
 use crate::config::{self, Finding, LoadError, Loaded, Purpose};
@@ -19,6 +20,9 @@ use crate::config::{self, Finding, LoadError, Loaded, Purpose};
 pub(super) struct Check {
     /// The gate folder
     dir: Option<PathBuf>,
+    /// Print the JSON Schema of a contract file, for an editor
+    #[arg(long, conflicts_with = "print_cedar_schema")]
+    print_schema: bool,
     /// Print the schema, in the Cedar language, that the policies are held to
     #[arg(long)]
     print_cedar_schema: bool,
@@ -58,6 +62,14 @@ struct Judged {
 
 impl Check {
     pub(super) async fn run(self, output: &mut Output) -> Result<Exit, Failure> {
+        // It is the same for every folder, and of use before there is one.
+        if self.print_schema {
+            match self.json {
+                true => output.json(&json!({ "contract_schema": schema::parsed(CONTRACT) })),
+                false => output.text(CONTRACT),
+            }
+            return Ok(Exit::Ok);
+        }
         let Folder { path: dir, found } = Folder::find(self.dir)?;
         if self.verbose {
             output.note(&format!("checking {}{}", dir.display(), found.in_brackets()));

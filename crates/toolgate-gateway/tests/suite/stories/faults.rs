@@ -294,3 +294,13 @@ fn errors_and_retries_name_failures_that_the_backend_has() {
     }
     assert!(run.stdout.contains("did you mean no_row?") && run.stderr.contains("3 faults"), "{run:?}");
 }
+
+#[test]
+fn an_editor_has_the_schema_of_contracts_before_there_is_a_folder() {
+    let nowhere = tempfile::tempdir().unwrap();
+    let printed = |args: &[&str]| Run::of(toolgate(args).current_dir(nowhere.path()), "");
+    let schema = printed(&["check", "--print-schema"]);
+    assert_eq!(schema.exit, Some(0), "{schema:?}");
+    assert_eq!(schema.stdout, printed(&["schema", "contract"]).stdout);
+    assert_eq!(schema.json()["properties"]["effect"]["enum"], json!(["read", "write"]));
+}

@@ -116,6 +116,7 @@ fn every_answer_is_as_its_schema_says() {
         ("tools", &["tools", dir, "--for", "anthropic"], 0),
         ("check", &["check", dir], 0),
         ("check", &["check", dir, "--print-cedar-schema"], 0),
+        ("check", &["check", "--print-schema"], 0),
         ("check", &["check", faulty], 2),
         ("approvals list", &["approvals", dir, "list"], 0),
         ("approvals show", &["approvals", dir, "show", &yes], 0),
