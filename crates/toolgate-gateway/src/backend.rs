@@ -133,6 +133,6 @@ mod tests {
         let bounded = |rows, bound| json!({"kind": "sql", "database": "shop", "statement": "select 1", "rows": rows, "max_rows": bound});
         let at_one = "/backend/max_rows: a bound on rows is for a statement that gives many (rows = \"many\")";
         assert_eq!(faults(bounded("one", 5)), [at_one]);
-        assert_eq!(faults(bounded("many", 0)), ["/backend/max_rows: expected a whole number from 1, got a number ()"]);
+        assert_eq!(faults(bounded("many", 0)), ["/backend/max_rows: expected a whole number from 1, got less ()"]);
     }
 }

@@ -141,7 +141,11 @@ impl<'a> Fields<'a> {
                 match value.as_u64().and_then(|count| u32::try_from(count).ok()).filter(|count| *count > 0) {
                     Some(count) => count,
                     None => {
-                        problems.note(at, "type", format!("expected a whole number from 1, got {}", kind(value)));
+                        let (code, got) = match value.as_i64() {
+                            Some(..1) => ("minimum", "less"),
+                            Some(_) | None => ("type", kind(value)),
+                        };
+                        problems.note(at, code, format!("expected a whole number from 1, got {got}"));
                         default
                     }
                 }

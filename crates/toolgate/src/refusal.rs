@@ -131,6 +131,7 @@ impl Refusal {
             "Whether the action happened is not known, and nothing here can find it out. Do not send it again, in \
              these words or in others: look with a tool that reads whether it happened, or ask the user.",
         )
+        .retry(Retry::Never)
     }
 
     pub(crate) fn fixed_by(mut self, fix: Fix) -> Self {

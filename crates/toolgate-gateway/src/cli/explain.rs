@@ -49,8 +49,11 @@ impl Explain {
     }
 }
 
-/// The codes with short pages that are of this program alone: of folders, of lines of cases, and of the door.
-const SHORT: [Pages; 3] = [FAULTS, admit::CODES, PROBLEMS];
+/// The names by which evidence tells where a call was taken otherwise than it was written.
+const LENIENCIES: Pages = Pages::of(include_str!("leniencies.md"));
+
+/// What has short pages of this program alone: codes of folders, of lines of cases and of the door, and leniencies.
+const SHORT: [Pages; 4] = [FAULTS, admit::CODES, PROBLEMS, LENIENCIES];
 
 /// The page of any code that this program says.
 pub(crate) fn page(code: &str) -> Option<String> {
@@ -128,6 +131,7 @@ fn exit_codes() -> String {
 mod tests {
     use std::collections::BTreeSet;
 
+    use toolgate::leniency::Leniency;
     use toolgate::refusal::HEADINGS;
 
     use super::*;
@@ -140,6 +144,13 @@ mod tests {
             for heading in HEADINGS {
                 assert!(page.contains(&format!("\n## {heading}\n\n")), "the page of {code} lacks {heading}");
             }
+        }
+    }
+
+    #[test]
+    fn every_leniency_is_explained_by_its_name() {
+        for leniency in Leniency::ALL {
+            assert!(page(leniency.as_str()).is_some(), "{}", leniency.as_str());
         }
     }
 

@@ -158,7 +158,7 @@ mod tests {
                 "/http/hosts/1: expected a name such as gate.example.com:8443",
                 "/http/origins/0: expected an origin such as https://app.example.com",
                 "/http/origins/1: expected an origin such as https://app.example.com",
-                "/http/calls: expected a whole number from 1, got a number",
+                "/http/calls: expected a whole number from 1, got less",
                 "/http/maxbody: unknown key",
             ]
         );

@@ -254,6 +254,11 @@ impl Schema {
             let types = self.types(&entries);
             (!types.is_empty()).then(|| types.join(" or "))
         });
+        let form = written().find_map(|schema| form_of(schema.get("format")?.as_str()?));
+        let kind = match (kind, form) {
+            (Some(kind), Some(form)) => Some(format!("{kind}, {form}")),
+            (kind, form) => kind.or(form.map(str::to_owned)),
+        };
         match (kind, self.said(&entries)) {
             (Some(kind), Some(said)) => Some(format!("{kind}: {said}")),
             (kind, said) => kind.or(said),

@@ -92,7 +92,7 @@ fn every_answer_is_as_its_schema_says() {
     let failing = Folder::shop();
     failing.write("cases/wrong.jsonl", "{\"case\": \"c\", \"tool\": \"get_order\", \"expect\": \"run\"}\n");
     let failing = failing.path().to_str().unwrap();
-    let answers: [(&str, &[&str], i32); 41] = [
+    let answers: [(&str, &[&str], i32); 42] = [
         ("init", &["init", &new, "--dry-run"], 0),
         ("init", &["init", &new], 0),
         ("init", &import, 0),
