@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value};
 
 use super::Schema;
-use super::graph::{Graph, NodeId, Others};
+use super::graph::{Graph, Node, NodeId, Others};
 use super::keywords::{self, Applies};
 
 /// A whole schema in strict form. INVARIANT (root first): its first part is the top level.
@@ -198,13 +198,18 @@ impl Making<'_> {
     fn members(&mut self, id: NodeId, others: Others, top: bool) -> Option<Vec<Member>> {
         let (graph, schema) = (&self.schema.graph, self.schema);
         let spread = graph.spread(&[id]);
-        let closed = if top { others != Others::Allowed } else { others == Others::Forbidden };
-        let open = graph.each(&spread).any(|node| node.others == Others::Allowed || !node.patterns.is_empty());
+        let closed = match top {
+            true => !schema.takes_undeclared(),
+            false => {
+                let open = |node: &Node| node.others == Others::Allowed || !node.patterns.is_empty();
+                others == Others::Forbidden && !graph.each(&spread).any(open)
+            }
+        };
         let own = &graph.node(id)?.members;
         let needed = schema.written(id)?.get("required").and_then(Value::as_array).into_iter().flatten();
         let mut named =
             graph.names(&spread).into_iter().chain(needed.filter_map(|name| Some(name.as_str()?.to_owned())));
-        if !closed || open || !named.all(|name| own.contains_key(&name)) {
+        if !closed || !named.all(|name| own.contains_key(&name)) {
             return None;
         }
         let mut members = Vec::new();

@@ -267,3 +267,30 @@ fn an_imported_union_before_members_reaches_a_client_of_mcp_as_it_did() {
     let shown = shown(Mcp, tree.clone());
     assert_eq!(shown, tree, "used again further down, it cannot be closed at the top alone");
 }
+
+#[test]
+fn an_open_contract_was_shown_as_one_that_takes_no_other_members() {
+    let tool = open_contract("tool", json!({ "properties": { "a": { "type": "string" } }, "required": ["a"] }));
+    let value = json!({ "a": "x", "more": 1 });
+    assert!(tool.input().is_valid(&value));
+    for dialect in Dialect::ALL {
+        let (_, shown) = declared(dialect, &tool);
+        assert!(jsonschema::is_valid(&shown, &value), "{dialect}: {shown}");
+        assert!(!shown.to_string().contains("additionalProperties"), "{dialect}: {shown}");
+    }
+    assert_eq!(OpenaiStrict.definitions(&[&tool])[0]["function"]["strict"], json!(false));
+    let mut call = json!({ "a": null });
+    assert!(tool.input().absent_for_null(&mut call).is_empty());
+}
+
+#[test]
+fn a_member_of_a_branch_is_held_to_nothing_where_an_open_contract_takes_it_beside_another_branch() {
+    let branch = |name: &str| json!({ "properties": { name: { "type": "integer" } }, "required": [name] });
+    let tool = open_contract("tool", json!({ "type": "object", "anyOf": [branch("a"), branch("b")] }));
+    let value = json!({ "a": 1, "b": "any" });
+    assert!(tool.input().is_valid(&value));
+    for dialect in Dialect::ALL {
+        let (_, shown) = declared(dialect, &tool);
+        assert!(jsonschema::is_valid(&shown, &value), "{dialect}: {shown}");
+    }
+}
