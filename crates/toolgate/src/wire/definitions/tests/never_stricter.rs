@@ -21,10 +21,8 @@ fn check(tool: &Contract, values: &[Value]) -> Result<(), String> {
         for value in values {
             let strict = dialect == Dialect::OpenaiStrict && tool.input().strict().is_some();
             let written = match strict {
-                true => match crate::schema::strict::image(tool.input(), value) {
-                    Some(written) => written,
-                    None => continue,
-                },
+                true => crate::schema::strict::image(tool.input(), value)
+                    .ok_or_else(|| format!("{} cannot be written in strict mode", value))?,
                 false => value.clone(),
             };
             if !judge.is_valid(&written) {

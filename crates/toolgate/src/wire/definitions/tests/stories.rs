@@ -111,7 +111,7 @@ fn strict_mode_closes_every_object_and_says_null_for_what_is_left_out() {
             "code": { "type": ["string", "integer"] },
             "until": { "type": ["string", "null"] },
         },
-        "required": ["id"],
+        "required": ["id", "until"],
         "$defs": { "node": {
             "type": "object", "additionalProperties": false,
             "properties": { "next": { "$ref": "#/$defs/node" } },
