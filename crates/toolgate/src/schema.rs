@@ -26,6 +26,7 @@ pub(crate) mod strict;
 mod unions;
 mod walk;
 mod weight;
+mod without;
 mod words;
 
 use std::fmt;
@@ -37,9 +38,10 @@ use serde_json::Value;
 pub(crate) use bound::keep_text;
 pub use bound::{Bounded, TooLarge, Truncated, bound_free};
 pub use inert::inert;
-pub(crate) use keywords::type_of;
+pub(crate) use keywords::{type_of, types_of};
 pub(crate) use modern::Declared;
 pub use problems::{Problem, Problems};
+pub(crate) use without::{LENIENT, without};
 
 use budget::Cost;
 use compile::Closing;

@@ -192,7 +192,7 @@ impl Making<'_> {
         let types = match (written.get("type"), &values) {
             _ if top => vec!["object"],
             (Some(types), _) => listed(types),
-            (None, Some(values)) => types_of(values),
+            (None, Some(values)) => keywords::types_of(values),
             (None, None) => {
                 let unions = [Applies::Any, Applies::One].map(|union| graph.branches(id, union));
                 let branches = unions.into_iter().find(|branches| !branches.is_empty())?;
@@ -282,11 +282,6 @@ fn listed(types: &Value) -> Vec<&'static str> {
         Value::Array(words) => words.iter().filter_map(|word| known(word.as_str()?)).collect(),
         _ => Vec::new(),
     }
-}
-
-fn types_of(values: &[Value]) -> Vec<&'static str> {
-    let types: BTreeSet<&'static str> = values.iter().map(keywords::type_of).collect();
-    types.into_iter().collect()
 }
 
 fn is_scalar(value: &Value) -> bool {

@@ -269,6 +269,7 @@ proptest! {
             let (left, absent) = read(&schema, value.clone());
             prop_assert!(!absent.is_empty() || left == value);
             prop_assert!(absent.iter().all(|at| value.pointer(at).is_some_and(Value::is_null)));
+            prop_assert!(schema.is_valid(&left), "{} is left of {} in {}", left, value, document);
         }
     }
 }

@@ -294,3 +294,22 @@ fn a_member_of_a_branch_is_held_to_nothing_where_an_open_contract_takes_it_besid
         assert!(jsonschema::is_valid(&shown, &value), "{dialect}: {shown}");
     }
 }
+
+#[test]
+fn a_model_was_told_how_else_it_may_write_a_member() {
+    let text = json!({ "type": "integer", "x-lenient": ["integer_as_string"], "default": 1 });
+    let input = json!({ "properties": {
+        "n": text,
+        "x-lenient": { "type": "string", "x-secret": true },
+        "list": { "type": "array", "items": text, "default": [{ "x-lenient": 1 }] },
+    } });
+    for dialect in Dialect::ALL {
+        let shown = shown(dialect, input.clone());
+        assert!(!shown.to_string().contains("integer_as_string"), "{dialect}: {shown}");
+        assert!(shown["properties"].get("x-lenient").is_some(), "{dialect}: an argument may be called so");
+    }
+    let shown = contract("tool", input).input().shown();
+    assert_eq!(shown["properties"]["n"], json!({ "type": "integer", "default": 1 }));
+    assert_eq!(shown["properties"]["x-lenient"], json!({ "type": "string", "x-secret": true }));
+    assert_eq!(shown["properties"]["list"]["default"], json!([{ "x-lenient": 1 }]), "a value is itself");
+}
