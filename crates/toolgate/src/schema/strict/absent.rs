@@ -16,14 +16,14 @@ const MOST_STEPS: usize = 400_000;
 /// Listed values that are compared in one step.
 const VALUES_IN_A_STEP: usize = 16;
 
-/// What the checks of parts of a value may cost together, as the cost of a schema counts it: less than a third of what one
-/// check of the whole may.
+/// What the checks of parts of a value may cost together, as the cost of a schema counts it: less than a third of what
+/// one check of the whole may.
 const MOST_CHECKED: u64 = 30_000_000;
 
 impl Schema {
     /// Takes out of a value every `null` that stands where strict mode says that an optional member is left out, and
-    /// returns their places. A `null` that the schema itself allows there is a value, and stays. Of a schema that has no
-    /// strict form all of them stay, and of a value that would take too long to read.
+    /// returns their places. A `null` that the schema itself allows there is a value, and stays. Of a schema that has
+    /// no strict form all of them stay, and of a value that would take too long to read.
     pub(crate) fn absent_for_null(&self, value: &mut Value) -> Vec<String> {
         let Some(strict) = self.strict().filter(|_| self.affords(value)) else { return Vec::new() };
         let mut inverse = Inverse { schema: self, strict, steps: 0, checked: 0 };
