@@ -113,8 +113,8 @@ pub(crate) fn tool(tool: &Contract) -> Value {
         "effect": effect(tool),
         "description": tool.description(),
         "tags": tool.tags(),
-        "input": tool.input().document(),
-        "output": tool.output().map(|output| output.document()),
+        "input": tool.input().shown(),
+        "output": tool.output().map(|output| output.shown()),
     })
 }
 

@@ -91,8 +91,8 @@ impl Admission {
         Self { contracts: BTreeMap::new(), short_forms: BTreeMap::new(), limits }
     }
 
-    /// Takes a contract, unless its name, or a short form by which a dialect shows it, is taken. What it says of other tools, such as the tool of a fact, is not
-    /// looked at: admission asks for none of it.
+    /// Takes a contract, unless its name, or a short form by which a dialect shows it, is taken. What it says of other
+    /// tools, such as the tool of a fact, is not looked at: admission asks for none of it.
     pub fn add(&mut self, contract: Contract) -> Result<(), NameTaken> {
         let forms = names::short_forms(&contract.name);
         let taken = self.contracts.contains_key(&contract.name) || self.short_forms.contains_key(&contract.name);

@@ -26,6 +26,7 @@ pub(crate) mod strict;
 mod unions;
 mod walk;
 mod weight;
+mod without;
 mod words;
 
 use std::fmt;
@@ -37,11 +38,13 @@ use serde_json::Value;
 pub(crate) use bound::keep_text;
 pub use bound::{Bounded, TooLarge, Truncated, bound_free};
 pub use inert::inert;
-pub(crate) use keywords::type_of;
+pub(crate) use keywords::{type_of, types_of};
 pub(crate) use modern::Declared;
 pub use problems::{Problem, Problems};
+pub(crate) use without::{LENIENT, without};
 
 use budget::Cost;
+use compile::Closing;
 use graph::{Graph, Judges, NodeId, Others, segments};
 use inert::Control;
 use strict::Strict;
@@ -56,8 +59,7 @@ pub struct Schema {
     judges: Judges,
     /// Whether somebody else wrote the document.
     imported: bool,
-    /// INVARIANT (closed top): undeclared members of the top level are refused here, because the engine was not told to.
-    closed: bool,
+    closing: Closing,
     cost: Cost,
     warnings: Vec<Problem>,
     /// The schema as strict mode says it, made when it is first asked for.
@@ -187,6 +189,23 @@ impl Schema {
         self.graph.names(&self.graph.spread(&[Graph::ROOT]))
     }
 
+    /// Whether the arguments may have members that no schema of the document names: its contract, a pattern of names, or
+    /// any schema of the top level lets them.
+    pub(crate) fn takes_undeclared(&self) -> bool {
+        match self.kind {
+            Kind::Input(Undeclared::Allowed) | Kind::Output => true,
+            Kind::Input(Undeclared::Refused) => {
+                let spread = self.graph.spread(&[Graph::ROOT]);
+                self.graph.each(&spread).any(|node| node.others == Others::Allowed || !node.patterns.is_empty())
+            }
+        }
+    }
+
+    /// Whether the document says what its contract takes once its top level says `additionalProperties: false` as well.
+    pub(crate) fn is_closed_by_its_contract(&self) -> bool {
+        self.closing == Closing::Keyword("additionalProperties")
+    }
+
     /// The schemas of the document that speak of the place `pointer` of a value.
     pub fn locate(&self, pointer: &str) -> Vec<&Value> {
         let spread = self.graph.spread(&self.graph.entries(pointer));
@@ -239,12 +258,12 @@ impl Schema {
         // A call's arguments are an object, also where the schema forgets to say so.
         (value.is_object() || !self.kind.is_input())
             && self.validator.is_valid(value)
-            && (!self.closed || self.strangers(value).is_empty())
+            && self.strangers(value).is_empty()
     }
 
-    /// The top-level members that no schema declares (see `closed top`).
+    /// The top-level members that no schema declares, where the engine was not told to refuse them.
     fn strangers<'v>(&self, value: &'v Value) -> Vec<&'v str> {
-        let (true, Value::Object(members)) = (self.closed, value) else { return Vec::new() };
+        let (Closing::Ours, Value::Object(members)) = (self.closing, value) else { return Vec::new() };
         let spread = self.graph.spread(&[Graph::ROOT]);
         if self.graph.each(&spread).any(|node| node.others == Others::Allowed) {
             return Vec::new();

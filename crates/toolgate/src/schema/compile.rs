@@ -12,7 +12,7 @@ use super::{Author, Kind, Schema, SchemaFault, Undeclared, budget, inert, keywor
 
 /// How an input schema forbids undeclared members at its top level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Closing {
+pub(super) enum Closing {
     /// It speaks of them itself, or its contract does.
     Said,
     /// A keyword is added.
@@ -63,10 +63,9 @@ pub(super) fn compile(document: &Value, kind: Kind, author: Author) -> Result<Sc
     let validator = engine.options().build(&compiled).map_err(|error| vec![unbuilt(&error)])?;
     let judges = Judges::new(&graph, engine);
     let imported = author == Author::SomebodyElse;
-    let closed = closing == Closing::Ours;
     let strict = OnceLock::new();
     let mut schema =
-        Schema { document, draft, kind, validator, graph, judges, imported, closed, cost, warnings, strict };
+        Schema { document, draft, kind, validator, graph, judges, imported, closing, cost, warnings, strict };
     schema.warnings.extend(lint::of(&schema));
     Ok(schema)
 }

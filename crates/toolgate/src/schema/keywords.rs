@@ -287,6 +287,17 @@ pub(super) fn draft_named(uri: &str) -> Option<Draft> {
     })
 }
 
+/// The types of some values, each once.
+pub(crate) fn types_of(values: &[Value]) -> Vec<&'static str> {
+    let mut types = Vec::new();
+    for kind in values.iter().map(type_of) {
+        if !types.contains(&kind) {
+            types.push(kind);
+        }
+    }
+    types
+}
+
 /// The type of a value as JSON Schema calls it.
 pub(crate) fn type_of(value: &Value) -> &'static str {
     match value {

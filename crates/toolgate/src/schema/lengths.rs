@@ -76,6 +76,13 @@ impl Schema {
         fits(&Extent { places: USUAL_PLACES, bytes: USUAL_BYTES }) || fits(&Extent::of(value))
     }
 
+    /// The most that a check of this value can cost.
+    pub(super) fn steps_of(&self, value: &Value) -> u64 {
+        let extent = Extent::of(value);
+        let each = self.cost.steps.saturating_mul(extent.places);
+        each.saturating_add(self.cost.bulk.saturating_mul(extent.bytes)).saturating_add(extent.bytes)
+    }
+
     /// Whether all that is wrong with this value can be told.
     pub(super) fn explains(&self, value: &Value) -> bool {
         self.cost.steps.saturating_mul(Extent::of(value).places) <= MAX_EXPLAINED

@@ -4,7 +4,8 @@
 use jsonschema::Draft;
 use serde_json::{Map, Value};
 
-use super::graph::{Graph, Node, Others};
+use super::compile::Closing;
+use super::graph::{Graph, Node};
 use super::{Schema, keywords, walk};
 
 /// The top level of an input schema, with what its branches and references say of the arguments.
@@ -35,7 +36,7 @@ impl Schema {
         let root = self.graph.node(Graph::ROOT);
         let said = |keyword| self.document.get(keyword).filter(|_| keywords::shape(keyword, self.draft).is_some());
         let only_own = said("additionalProperties").is_some_and(|others| others == false);
-        let open = self.graph.each(&spread).any(|node| node.others == Others::Allowed || !node.patterns.is_empty());
+        let open = self.takes_undeclared();
         let of = |nodes: &[super::NodeId], name: &str| -> Vec<&Value> {
             let named = self.graph.each(nodes).filter_map(|node: &Node| node.members.get(name));
             named.filter_map(|id| self.written(*id)).collect()
@@ -48,7 +49,7 @@ impl Schema {
             }
             // What only a branch declares is there only where that branch holds, unless others may be there anyway.
             let schemas = of(&spread, &name);
-            Declared { name, required, schemas, held: !open && !self.closed }
+            Declared { name, required, schemas, held: !open && self.closing != Closing::Ours }
         };
         let own = |name: &String| !only_own || root.is_some_and(|root| root.members.contains_key(name));
         let members = self.graph.names(&spread).into_iter().filter(own).map(declared).collect();

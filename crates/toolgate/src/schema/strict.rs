@@ -2,19 +2,21 @@
 //! optional one is left out.
 //!
 //! Only a schema that can be said so without refusing anything that it allows has such a form: every object forbids
-//! members that it does not declare, every place has its types, and of two values no one is written like another.
+//! members that it does not declare, no member may be both absent and `null`, every place has its types, and of two values
+//! no one is written like another.
 
 mod absent;
 mod exact;
 mod limits;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde_json::{Map, Value};
 
 use super::Schema;
-use super::graph::{Graph, NodeId, Others};
+use super::graph::{Graph, Node, NodeId, Others};
 use super::keywords::{self, Applies};
+use crate::json::canonical;
 
 /// A whole schema in strict form. INVARIANT (root first): its first part is the top level.
 #[derive(Debug, Default)]
@@ -39,7 +41,7 @@ pub(crate) enum Form {
     /// A value of one of these types, or one of these values.
     Scalar { types: Vec<&'static str>, values: Option<Vec<Value>> },
     /// An object with exactly these members.
-    Object(Vec<Member>),
+    Object(Members),
     /// An array of such items.
     Array(PartId),
     /// One of these.
@@ -48,23 +50,39 @@ pub(crate) enum Form {
     Same(PartId),
 }
 
+/// The members of an object, in the order of the document, each name once.
+#[derive(Debug)]
+pub(crate) struct Members {
+    each: Vec<Member>,
+    places: HashMap<String, usize>,
+}
+
 /// A member of an object.
 #[derive(Debug)]
 pub(crate) struct Member {
     pub(crate) name: String,
     pub(crate) part: PartId,
-    pub(crate) absence: Absence,
+    /// INVARIANT (null is absent): what is not required takes no `null`, so that `null` says that it is left out.
+    pub(crate) required: bool,
 }
 
-/// How a member is left out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Absence {
-    /// It is required.
-    Never,
-    /// By `null`, which is no value of it.
-    Null,
-    /// It cannot be, for `null` is a value of it.
-    Unsaid,
+impl Members {
+    fn new(each: Vec<Member>) -> Self {
+        let places = each.iter().enumerate().map(|(place, member)| (member.name.clone(), place)).collect();
+        Self { each, places }
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Member> {
+        self.each.iter()
+    }
+
+    fn len(&self) -> usize {
+        self.each.len()
+    }
+
+    fn named(&self, name: &str) -> Option<&Member> {
+        self.each.get(*self.places.get(name)?)
+    }
 }
 
 /// Schemas of one form; one with more is not said.
@@ -102,6 +120,14 @@ impl Strict {
 
     fn form(&self, id: PartId) -> Option<&Form> {
         self.part(id).map(|part| &part.form)
+    }
+
+    /// The values that a part lists, in their canonical form: of `1` and `1.0` one fits where the other does.
+    fn listed(&self, id: PartId) -> Option<BTreeSet<String>> {
+        match self.form(id)? {
+            Form::Scalar { values, .. } => Some(values.as_ref()?.iter().map(canonical).collect()),
+            Form::Object(_) | Form::Array(_) | Form::Union(_) | Form::Same(_) => None,
+        }
     }
 
     /// The forms that a value at this part may have, references and unions followed.
@@ -166,7 +192,7 @@ impl Making<'_> {
         let types = match (written.get("type"), &values) {
             _ if top => vec!["object"],
             (Some(types), _) => listed(types),
-            (None, Some(values)) => types_of(values),
+            (None, Some(values)) => keywords::types_of(values),
             (None, None) => {
                 let unions = [Applies::Any, Applies::One].map(|union| graph.branches(id, union));
                 let branches = unions.into_iter().find(|branches| !branches.is_empty())?;
@@ -195,30 +221,34 @@ impl Making<'_> {
     }
 
     /// The members of an object that has no others.
-    fn members(&mut self, id: NodeId, others: Others, top: bool) -> Option<Vec<Member>> {
+    fn members(&mut self, id: NodeId, others: Others, top: bool) -> Option<Members> {
         let (graph, schema) = (&self.schema.graph, self.schema);
         let spread = graph.spread(&[id]);
-        let closed = if top { others != Others::Allowed } else { others == Others::Forbidden };
-        let open = graph.each(&spread).any(|node| node.others == Others::Allowed || !node.patterns.is_empty());
+        let closed = match top {
+            true => !schema.takes_undeclared(),
+            false => {
+                let open = |node: &Node| node.others == Others::Allowed || !node.patterns.is_empty();
+                others == Others::Forbidden && !graph.each(&spread).any(open)
+            }
+        };
         let own = &graph.node(id)?.members;
         let needed = schema.written(id)?.get("required").and_then(Value::as_array).into_iter().flatten();
         let mut named =
             graph.names(&spread).into_iter().chain(needed.filter_map(|name| Some(name.as_str()?.to_owned())));
-        if !closed || open || !named.all(|name| own.contains_key(&name)) {
+        if !closed || !named.all(|name| own.contains_key(&name)) {
             return None;
         }
         let mut members = Vec::new();
         for name in &graph.node(id)?.names {
             let schemas = [*own.get(name)?];
             let part = self.part(schemas.first().copied()?, false)?;
-            let absence = match graph.requires(&schema.document, id, name) {
-                true => Absence::Never,
-                false if schema.accepted(&schemas, &Value::Null) => Absence::Unsaid,
-                false => Absence::Null,
-            };
-            members.push(Member { name: name.clone(), part, absence });
+            let required = graph.requires(&schema.document, id, name);
+            if !required && schema.accepted(&schemas, &Value::Null) {
+                return None;
+            }
+            members.push(Member { name: name.clone(), part, required });
         }
-        Some(members)
+        Some(Members::new(members))
     }
 
     fn items(&mut self, id: NodeId, written: &Map<String, Value>) -> Option<PartId> {
@@ -252,11 +282,6 @@ fn listed(types: &Value) -> Vec<&'static str> {
         Value::Array(words) => words.iter().filter_map(|word| known(word.as_str()?)).collect(),
         _ => Vec::new(),
     }
-}
-
-fn types_of(values: &[Value]) -> Vec<&'static str> {
-    let types: BTreeSet<&'static str> = values.iter().map(keywords::type_of).collect();
-    types.into_iter().collect()
 }
 
 fn is_scalar(value: &Value) -> bool {

@@ -13,7 +13,7 @@ use super::inert::visible;
 use super::keywords::{self, Applies, Shape};
 use super::pattern::{Matching, Patterns};
 use super::weight::Weight;
-use super::{Author, Problem, SchemaFault};
+use super::{Author, LENIENT, Problem, SchemaFault};
 use crate::leniency::Leniency;
 use references::Reference;
 
@@ -169,7 +169,7 @@ impl<'a> Walk<'a> {
     }
 
     fn extension(&mut self, id: NodeId, place: &str, name: &str, value: &Value) {
-        if name == "x-lenient" {
+        if name == LENIENT {
             return self.lenient(id, place, value);
         }
         let Some(node) = self.graph.node_mut(id) else { return };

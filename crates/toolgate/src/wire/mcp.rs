@@ -22,6 +22,7 @@ use crate::fault::Fault;
 use crate::json::Limits;
 use crate::refusal::McpForm;
 use crate::reply::Reply;
+use crate::schema::{LENIENT, without};
 
 const FORM: &str = r#"{"name": ..., "arguments": {...}}"#;
 const REQUEST: Level = Level { wanted: &["jsonrpc", "id", "method", "params"], extras: &[], unset: &[] };
@@ -237,11 +238,11 @@ pub fn definition(contract: &Contract) -> Value {
     let mut tool = Map::new();
     tool.insert("name".into(), json!(contract.name()));
     tool.insert("description".into(), json!(contract.description()));
-    tool.insert("inputSchema".into(), without_headers(&definitions::whole(contract.input())));
+    tool.insert("inputSchema".into(), told(&definitions::whole(contract.input())));
     if let Some(output) = contract.output().filter(|_| !contract.yields_content()) {
         // A result is an object or it is no structured content.
         if output.document().get("type").is_some_and(|kind| kind == "object") {
-            tool.insert("outputSchema".into(), without_headers(output.document()));
+            tool.insert("outputSchema".into(), told(output.document()));
         }
     }
     let read = !contract.is_write();
@@ -251,29 +252,10 @@ pub fn definition(contract: &Contract) -> Value {
 
 /// Asks a client to send an argument as a header too (2026-07-28), which nothing here would compare with the argument.
 const HEADER: &str = "x-mcp-header";
-/// Members of a schema whose own members are named freely.
-const OF_NAMES: [&str; 5] = ["properties", "patternProperties", "$defs", "definitions", "dependentSchemas"];
-/// Members of a schema that hold values, which are nothing but themselves.
-const OF_VALUES: [&str; 4] = ["const", "enum", "default", "examples"];
 
-/// A schema without its annotations of headers.
-fn without_headers(schema: &Value) -> Value {
-    match schema {
-        Value::Object(members) => {
-            let kept = members.iter().filter(|(name, _)| *name != HEADER);
-            let shown = kept.map(|(name, value)| match value {
-                Value::Object(named) if OF_NAMES.contains(&name.as_str()) => {
-                    let named = named.iter().map(|(name, schema)| (name.clone(), without_headers(schema)));
-                    (name.clone(), Value::Object(named.collect()))
-                }
-                value if OF_VALUES.contains(&name.as_str()) => (name.clone(), value.clone()),
-                value => (name.clone(), without_headers(value)),
-            });
-            Value::Object(shown.collect())
-        }
-        Value::Array(items) => Value::Array(items.iter().map(without_headers).collect()),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => schema.clone(),
-    }
+/// A schema without what no client is asked for or told of.
+fn told(schema: &Value) -> Value {
+    without(schema, &[HEADER, LENIENT])
 }
 
 fn expect_text<'a>(

@@ -5,9 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::Value;
-
-use super::{Absence, Form, Member, PartId, Strict};
+use super::{Form, Member, Members, PartId, Strict};
 
 impl Strict {
     pub(super) fn is_exact(&self) -> bool {
@@ -40,28 +38,24 @@ impl Strict {
                     return false;
                 }
                 pairs.iter().any(|(one, other)| {
-                    let null_is_both = one.absence == Absence::Null && self.takes_null(other)
-                        || other.absence == Absence::Null && self.takes_null(one);
+                    let null_is_both =
+                        !one.required && self.takes_null(other) || !other.required && self.takes_null(one);
                     null_is_both || self.blurs(one.part, other.part, compared)
                 })
             }
-            _ => false,
+            (
+                Some(Form::Scalar { .. } | Form::Object(_) | Form::Array(_) | Form::Union(_) | Form::Same(_)) | None,
+                _,
+            ) => false,
         }
     }
 
     /// Whether no value fits both members, such as the tags of two branches.
     fn are_apart(&self, one: &Member, other: &Member) -> bool {
-        let required = one.absence == Absence::Never && other.absence == Absence::Never;
-        match (self.values(one.part), self.values(other.part)) {
-            (Some(ones), Some(others)) => required && ones.iter().all(|value| !others.contains(value)),
-            _ => false,
-        }
-    }
-
-    fn values(&self, id: PartId) -> Option<&[Value]> {
-        match self.form(id)? {
-            Form::Scalar { values, .. } => values.as_deref(),
-            Form::Object(_) | Form::Array(_) | Form::Union(_) | Form::Same(_) => None,
+        let required = one.required && other.required;
+        match (self.listed(one.part), self.listed(other.part)) {
+            (Some(ones), Some(others)) => required && ones.is_disjoint(&others),
+            (Some(_) | None, _) => false,
         }
     }
 
@@ -69,12 +63,12 @@ impl Strict {
     fn takes_null(&self, member: &Member) -> bool {
         let null =
             |leaf: PartId| matches!(self.form(leaf), Some(Form::Scalar { types, .. }) if types.contains(&"null"));
-        member.absence == Absence::Unsaid || self.leaves(member.part).into_iter().any(null)
+        self.leaves(member.part).into_iter().any(null)
     }
 }
 
 /// The members of two objects by name, if both have the same ones.
-fn paired<'a>(ones: &'a [Member], others: &'a [Member]) -> Option<Vec<(&'a Member, &'a Member)>> {
-    let find = |one: &'a Member| Some((one, others.iter().find(|other| other.name == one.name)?));
+fn paired<'a>(ones: &'a Members, others: &'a Members) -> Option<Vec<(&'a Member, &'a Member)>> {
+    let find = |one: &'a Member| Some((one, others.named(&one.name)?));
     if ones.len() == others.len() { ones.iter().map(find).collect() } else { None }
 }

@@ -17,7 +17,7 @@ fn schema(document: Value) -> Schema {
     Schema::input(&document).unwrap_or_else(|faults| panic!("{faults:?}"))
 }
 
-/// A value as strict mode writes it; `None` where a member that cannot be left out is.
+/// A value that fits, as strict mode writes it; `None` where the schema has no strict form.
 pub(crate) fn image(schema: &Schema, value: &Value) -> Option<Value> {
     fn part(schema: &Schema, strict: &Strict, id: PartId, value: &Value) -> Option<Value> {
         match (strict.form(id).unwrap(), value) {
@@ -27,10 +27,10 @@ pub(crate) fn image(schema: &Schema, value: &Value) -> Option<Value> {
                 part(schema, strict, *branches.iter().find(fits)?, value)
             }
             (Form::Object(members), Value::Object(given)) => {
-                let member = |member: &Member| match (given.get(&member.name), member.absence) {
+                let member = |member: &Member| match (given.get(&member.name), member.required) {
                     (Some(value), _) => Some((member.name.clone(), part(schema, strict, member.part, value)?)),
-                    (None, Absence::Null) => Some((member.name.clone(), Value::Null)),
-                    (None, Absence::Never | Absence::Unsaid) => None,
+                    (None, false) => Some((member.name.clone(), Value::Null)),
+                    (None, true) => None,
                 };
                 members.iter().map(member).collect::<Option<Map<String, Value>>>().map(Value::Object)
             }
@@ -87,8 +87,9 @@ fn a_null_that_is_a_value_or_stands_for_a_required_member_stays() {
             "colour": { "enum": ["red", null] },
             "id": { "type": "string" },
         },
-        "required": ["id"],
+        "required": ["until", "since", "colour", "id"],
     }));
+    assert!(schema.strict().is_some());
     let written = json!({ "until": null, "since": null, "colour": null, "id": null });
     assert_eq!(read(&schema, written.clone()), (written, Vec::new()));
 }
@@ -98,6 +99,89 @@ fn a_tool_that_is_not_shown_in_strict_mode_keeps_every_null() {
     let schema = schema(json!({ "properties": { "a": { "type": "string" }, "any": {} } }));
     assert!(schema.strict().is_none());
     assert_eq!(read(&schema, json!({ "a": null })), (json!({ "a": null }), Vec::new()));
+}
+
+#[test]
+fn a_member_that_may_be_null_or_absent_was_cleared_by_every_call_in_strict_mode() {
+    let types = json!({ "type": ["string", "null"] });
+    let union = json!({ "anyOf": [{ "type": "string" }, { "type": "null" }] });
+    for nickname in [types, union, json!({ "enum": ["Bo", null] })] {
+        let optional = schema(json!({ "properties": { "nickname": nickname } }));
+        assert!(optional.strict().is_none(), "{}", optional.document());
+        assert_eq!(read(&optional, json!({ "nickname": null })), (json!({ "nickname": null }), Vec::new()));
+        let required = schema(json!({ "properties": { "nickname": nickname }, "required": ["nickname"] }));
+        assert!(required.strict().is_some(), "{}", required.document());
+    }
+}
+
+/// Objects in unions of three branches, so many levels deep, with a list at the bottom; `tag` tells a level's branches.
+fn tower(levels: usize, tag: impl Fn(usize) -> Value) -> Schema {
+    let bottom = json!({ "type": "array", "maxItems": 10_000, "items": { "type": "integer" } });
+    let mut definitions = Map::from_iter([("level_0".to_owned(), bottom)]);
+    for level in 1..=levels {
+        let branch = |number: usize| {
+            json!({
+                "type": "object", "additionalProperties": false, "required": ["tag", "inner"],
+                "properties": {
+                    "tag": tag(number), "inner": { "$ref": format!("#/$defs/level_{}", level - 1) },
+                    "note": { "type": "string" },
+                },
+            })
+        };
+        definitions.insert(format!("level_{level}"), json!({ "anyOf": [branch(0), branch(1), branch(2)] }));
+    }
+    let top = json!({ "$ref": format!("#/$defs/level_{levels}") });
+    schema(json!({ "properties": { "top": top }, "$defs": definitions }))
+}
+
+fn towering(levels: usize, tag: &Value, items: usize) -> Value {
+    let inner = (0..levels)
+        .fold(json!((0..items).collect::<Vec<_>>()), |inner, _| json!({ "tag": tag, "inner": inner, "note": null }));
+    json!({ "top": inner })
+}
+
+#[test]
+fn branches_inside_branches_were_each_tried_at_every_level() {
+    let tags = tower(7, |number| json!({ "const": format!("t{number}") }));
+    assert!(tags.strict().is_some());
+    let before = std::time::Instant::now();
+    let (left, absent) = read(&tags, towering(7, &json!("t2"), 9_900));
+    assert!(before.elapsed().as_millis() < 1_000, "{:?}", before.elapsed());
+    assert_eq!(absent.len(), 7);
+    assert!(tags.is_valid(&left));
+}
+
+#[test]
+fn of_a_value_that_takes_too_long_to_read_every_null_stays() {
+    let numbers = tower(7, |number| json!({ "type": "integer", "minimum": number }));
+    assert!(numbers.strict().is_some());
+    let written = towering(7, &json!(5), 9_900);
+    let before = std::time::Instant::now();
+    assert_eq!(read(&numbers, written.clone()), (written, Vec::new()));
+    assert!(before.elapsed().as_millis() < 2_000, "{:?}", before.elapsed());
+    let (left, absent) =
+        read(&tower(2, |number| json!({ "type": "integer", "minimum": number })), towering(2, &json!(5), 9));
+    assert_eq!((left.pointer("/top/note"), absent.len()), (None, 2));
+}
+
+#[test]
+fn a_tag_of_one_and_a_tag_of_one_point_nought_told_two_branches_apart() {
+    let branch = |tag: Value, member: Value| {
+        json!({
+            "type": "object", "additionalProperties": false, "required": ["tag"],
+            "properties": { "tag": { "const": tag }, "m": member },
+        })
+    };
+    let schema_of = |one: Value, other: Value| {
+        let nothing = json!({ "type": "object", "additionalProperties": false, "required": ["tag", "m"],
+            "properties": { "tag": { "const": other }, "m": { "type": "null" } } });
+        schema(json!({ "properties": { "any": { "anyOf": [branch(one, json!({ "type": "string" })), nothing] } } }))
+    };
+    assert!(schema_of(json!(1), json!(1.0)).strict().is_none(), "a null of both is written alike");
+    let apart = schema_of(json!(1), json!(2));
+    assert!(apart.strict().is_some());
+    let (left, absent) = read(&apart, json!({ "any": { "tag": 1.0, "m": null } }));
+    assert_eq!((left, absent), (json!({ "any": { "tag": 1.0 } }), vec!["/any/m".to_owned()]));
 }
 
 #[test]
@@ -185,6 +269,7 @@ proptest! {
             let (left, absent) = read(&schema, value.clone());
             prop_assert!(!absent.is_empty() || left == value);
             prop_assert!(absent.iter().all(|at| value.pointer(at).is_some_and(Value::is_null)));
+            prop_assert!(schema.is_valid(&left), "{} is left of {} in {}", left, value, document);
         }
     }
 }

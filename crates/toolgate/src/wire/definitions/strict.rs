@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::words::Words;
 use crate::schema::Schema;
-use crate::schema::strict::{Absence, Form, Member, PartId, Strict};
+use crate::schema::strict::{Form, Members, PartId, Strict};
 
 /// The schema in strict mode, if it can be said so.
 pub(super) fn document(schema: &Schema) -> Option<Value> {
@@ -89,13 +89,13 @@ impl Writing<'_> {
         }
     }
 
-    fn object(&mut self, members: &[Member]) -> Map<String, Value> {
+    fn object(&mut self, members: &Members) -> Map<String, Value> {
         let names: Vec<&str> = members.iter().map(|member| member.name.as_str()).collect();
         let properties: Map<String, Value> = members
             .iter()
             .map(|member| {
                 let mut written = self.part(member.part);
-                if member.absence == Absence::Null {
+                if !member.required {
                     allow_null(&mut written);
                 }
                 (member.name.clone(), Value::Object(written))

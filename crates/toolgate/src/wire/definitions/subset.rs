@@ -56,7 +56,7 @@ impl Members {
 }
 
 /// What only tells something.
-const TEXTS: [&str; 4] = ["title", "description", "default", "examples"];
+pub(super) const TEXTS: [&str; 4] = ["title", "description", "default", "examples"];
 
 /// What bounds a value by itself.
 const BOUNDS: [&str; 14] = [

@@ -22,6 +22,14 @@ fn contract(name: &str, input: Value) -> Contract {
     Contract::parse(name, &keys).unwrap_or_else(|problems| panic!("{problems:?}"))
 }
 
+/// The same of a contract that takes members that its schema does not declare.
+fn open_contract(name: &str, input: Value) -> Contract {
+    let keys = json!({
+        "description": "Looks.", "effect": "read", "open": true, "input": input, "backend": { "kind": "function" },
+    });
+    Contract::parse(name, &keys).unwrap_or_else(|problems| panic!("{problems:?}"))
+}
+
 /// The name and the schema of the one tool that is declared, and the keyword that the schema stands under.
 fn declared(dialect: Dialect, tool: &Contract) -> (String, Value) {
     let list = dialect.definitions(&[tool]);

@@ -9,9 +9,9 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use super::merge::merge;
-use super::subset::{References, Subset};
+use super::subset::{References, Subset, TEXTS};
 use super::words::Words;
-use crate::schema::{Declared, Schema};
+use crate::schema::{Declared, Schema, types_of};
 
 /// Schemas in one definition; after so many, anything is shown. References in their place can double with each level.
 const MOST_SCHEMAS: usize = 3_000;
@@ -39,9 +39,6 @@ const BY_THEMSELVES: [&str; 14] = [
     "maxProperties",
     "format",
 ];
-
-/// Keywords that only tell something.
-const TEXTS: [&str; 4] = ["title", "description", "default", "examples"];
 
 pub(super) fn weaker(schema: &Schema, subset: &'static Subset) -> Value {
     let mut walk =
@@ -340,16 +337,4 @@ impl<'s> Walk<'s> {
 /// Whether a shown schema bounds nothing.
 fn is_anything(schema: &Value) -> bool {
     schema.as_object().is_none_or(|schema| schema.keys().all(|keyword| TEXTS.contains(&keyword.as_str())))
-}
-
-/// The types of some values, each once.
-pub(super) fn types_of(values: &[Value]) -> Vec<&'static str> {
-    let mut types = Vec::new();
-    for value in values {
-        let kind = crate::schema::type_of(value);
-        if !types.contains(&kind) {
-            types.push(kind);
-        }
-    }
-    types
 }

@@ -111,7 +111,7 @@ fn strict_mode_closes_every_object_and_says_null_for_what_is_left_out() {
             "code": { "type": ["string", "integer"] },
             "until": { "type": ["string", "null"] },
         },
-        "required": ["id"],
+        "required": ["id", "until"],
         "$defs": { "node": {
             "type": "object", "additionalProperties": false,
             "properties": { "next": { "$ref": "#/$defs/node" } },
@@ -266,4 +266,50 @@ fn an_imported_union_before_members_reaches_a_client_of_mcp_as_it_did() {
     let tree = json!({ "type": "object", "properties": { "left": { "$ref": "#" }, "value": { "type": "integer" } } });
     let shown = shown(Mcp, tree.clone());
     assert_eq!(shown, tree, "used again further down, it cannot be closed at the top alone");
+}
+
+#[test]
+fn an_open_contract_was_shown_as_one_that_takes_no_other_members() {
+    let tool = open_contract("tool", json!({ "properties": { "a": { "type": "string" } }, "required": ["a"] }));
+    let value = json!({ "a": "x", "more": 1 });
+    assert!(tool.input().is_valid(&value));
+    for dialect in Dialect::ALL {
+        let (_, shown) = declared(dialect, &tool);
+        assert!(jsonschema::is_valid(&shown, &value), "{dialect}: {shown}");
+        assert!(!shown.to_string().contains("additionalProperties"), "{dialect}: {shown}");
+    }
+    assert_eq!(OpenaiStrict.definitions(&[&tool])[0]["function"]["strict"], json!(false));
+    let mut call = json!({ "a": null });
+    assert!(tool.input().absent_for_null(&mut call).is_empty());
+}
+
+#[test]
+fn a_member_of_a_branch_is_held_to_nothing_where_an_open_contract_takes_it_beside_another_branch() {
+    let branch = |name: &str| json!({ "properties": { name: { "type": "integer" } }, "required": [name] });
+    let tool = open_contract("tool", json!({ "type": "object", "anyOf": [branch("a"), branch("b")] }));
+    let value = json!({ "a": 1, "b": "any" });
+    assert!(tool.input().is_valid(&value));
+    for dialect in Dialect::ALL {
+        let (_, shown) = declared(dialect, &tool);
+        assert!(jsonschema::is_valid(&shown, &value), "{dialect}: {shown}");
+    }
+}
+
+#[test]
+fn a_model_was_told_how_else_it_may_write_a_member() {
+    let text = json!({ "type": "integer", "x-lenient": ["integer_as_string"], "default": 1 });
+    let input = json!({ "properties": {
+        "n": text,
+        "x-lenient": { "type": "string", "x-secret": true },
+        "list": { "type": "array", "items": text, "default": [{ "x-lenient": 1 }] },
+    } });
+    for dialect in Dialect::ALL {
+        let shown = shown(dialect, input.clone());
+        assert!(!shown.to_string().contains("integer_as_string"), "{dialect}: {shown}");
+        assert!(shown["properties"].get("x-lenient").is_some(), "{dialect}: an argument may be called so");
+    }
+    let shown = contract("tool", input).input().shown();
+    assert_eq!(shown["properties"]["n"], json!({ "type": "integer", "default": 1 }));
+    assert_eq!(shown["properties"]["x-lenient"], json!({ "type": "string", "x-secret": true }));
+    assert_eq!(shown["properties"]["list"]["default"], json!([{ "x-lenient": 1 }]), "a value is itself");
 }
