@@ -5,9 +5,9 @@
 //! was meant. A kind of event that nobody knows is passed over: the provider adds them.
 
 use super::super::frame::{Frame, Members};
-use super::super::{Dialect, MOST_CALLS, Proposed, Turn, WireFault};
+use super::super::{Dialect, MOST_CALLS, Turn, WireFault};
 use super::pieces::{Fact, Pieces, list, object, quoted};
-use super::{Doubts, SENT_AGAIN, Warnings, Whole, failed, integer, is_call, kind};
+use super::{Doubts, SENT_AGAIN, Warnings, Whole, agree, failed, integer, is_call, kind};
 use crate::json::{self, Limits};
 
 const AS_IT_CAME: &str = "pass the provider's events on as they came";
@@ -172,18 +172,16 @@ impl Stream {
         Ok(())
     }
 
-    /// The whole response. One without calls says nothing of them: some servers leave its output empty.
+    /// The whole response. One without output says nothing of calls: some servers leave it empty.
     fn completed<'a>(&mut self, frame: &Frame<'a>, event: &Members<'a>) -> Result<(), WireFault> {
         self.goes_on(frame)?;
         self.response = Response::Ended;
         let Some(part) = event.given("response") else { return Ok(()) };
-        if frame.members(part, "response")?.given("output").is_none() {
-            return Ok(());
-        }
+        let Some(output) = frame.members(part, "response")?.given("output") else { return Ok(()) };
         let response = Frame::new(frame.dialect(), part, frame.limits());
         let turn = frame.dialect().read(&response).map_err(|fault| fault.moved(frame.place(part)))?;
         self.cut_off |= turn.cut_off;
-        if turn.calls.is_empty() {
+        if frame.items(output, "output")?.is_empty() {
             return Ok(());
         }
         if !self.calls.is_empty() && self.calls.len() != turn.calls.len() {
@@ -243,12 +241,8 @@ impl Stream {
         let message = list(&items);
         let together = Whole { message, cut_off, warnings: Warnings::default() };
         let mut turn = together.read(Dialect::OpenaiResponses, doubts, limits)?;
-        for (proposed, told) in turn.calls.iter_mut().zip(whole.iter().flat_map(|whole| &whole.calls)) {
-            if says_otherwise(proposed, told) {
-                let mut doubts = Doubts::default();
-                doubts.note("", "another call in the whole response than in its events");
-                *proposed = Proposed::Broken(doubts.refuse(proposed));
-            }
+        if let Some(whole) = &whole {
+            agree(&mut turn, whole, "another call in the whole response than in its events");
         }
         Ok(turn)
     }
@@ -311,17 +305,6 @@ impl Growing {
         let others = members.iter().filter(|(name, _)| name != "arguments" && !(begun && name == "status"));
         let item = object(others.map(|(name, raw)| (name.as_str(), *raw)).chain([arguments]));
         (item, self.doubts)
-    }
-}
-
-/// Whether a call that would run is another than the one that was told.
-fn says_otherwise(proposed: &Proposed, told: &Proposed) -> bool {
-    match (proposed, told) {
-        (Proposed::Call(call), Proposed::Call(told)) => {
-            (&call.id, &call.tool, &call.arguments) != (&told.id, &told.tool, &told.arguments)
-        }
-        (Proposed::Call(_), Proposed::Broken(_)) => true,
-        (Proposed::Broken(_), Proposed::Call(_) | Proposed::Broken(_)) => false,
     }
 }
 

@@ -124,6 +124,8 @@ fn a_whole_response_that_says_otherwise_is_a_doubt_about_the_call_that_differs()
     assert_eq!(problems(&differs), [vec![], vec![("", "stream")]]);
     let fewer = fault(DIALECT, &events(json!([whole("a", "{}")])));
     assert!(fewer.starts_with("a whole response with other calls than its events had"), "{fewer}");
+    let none = fault(DIALECT, &events(json!([{ "type": "message", "role": "assistant", "content": [] }])));
+    assert!(none.starts_with("a whole response with other calls than its events had"), "{none}");
     assert_eq!(calls(&turn(DIALECT, &events(json!([]))))[1], ("b", "t", "{\"n\":1}"));
 }
 
