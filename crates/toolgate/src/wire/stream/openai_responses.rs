@@ -6,7 +6,7 @@
 
 use super::super::frame::{Frame, Members};
 use super::super::{Dialect, MOST_CALLS, Turn, WireFault};
-use super::pieces::{Fact, Pieces, list, object, quoted};
+use super::pieces::{Fact, Pieces, list, object, quoted, spelled};
 use super::{Doubts, SENT_AGAIN, Warnings, Whole, agree, failed, integer, is_call, kind};
 use crate::json::{self, Limits};
 
@@ -43,6 +43,8 @@ struct Growing {
     index: i64,
     /// The item as it was told last.
     item: Vec<u8>,
+    /// The item's own id, which is no call's.
+    id: Fact,
     call_id: Fact,
     name: Fact,
     pieces: Pieces,
@@ -70,7 +72,8 @@ impl Stream {
         let kind = kind(frame, &event, "an event")?;
         self.in_order(frame, &event)?;
         match kind.as_str() {
-            "response.created" | "response.queued" | "response.in_progress" => self.start(frame),
+            "response.created" => self.create(frame),
+            "response.queued" | "response.in_progress" => self.start(frame),
             "response.output_item.added" => self.added(frame, &event),
             "response.function_call_arguments.delta" => self.grow(frame, &event),
             "response.function_call_arguments.done" => self.told(frame, &event),
@@ -99,6 +102,16 @@ impl Stream {
         }
         self.sequence = Some(number);
         Ok(())
+    }
+
+    /// A response is created once, and before its items.
+    fn create(&mut self, frame: &Frame<'_>) -> Result<(), WireFault> {
+        match self.response {
+            Response::Unstarted if self.calls.is_empty() => self.start(frame),
+            Response::Unstarted | Response::Started | Response::Ended => {
+                Err(frame.fault(frame.bytes(), "a second response in the stream", "send one stream at a time"))
+            }
+        }
     }
 
     fn start(&mut self, frame: &Frame<'_>) -> Result<(), WireFault> {
@@ -130,6 +143,7 @@ impl Stream {
         self.goes_on(frame)?;
         let Some(piece) = event.given("delta").filter(|piece| *piece != b"\"\"") else { return Ok(()) };
         let index = self.index(frame, event)?;
+        self.is_of_one_item(frame, event, index)?;
         let call = self.at(frame, index)?;
         match call.stage {
             Stage::Unopened | Stage::Growing => call.pieces.add(piece, frame.limits()),
@@ -145,6 +159,7 @@ impl Stream {
         if says_nothing && self.find(index).is_none() {
             return Ok(());
         }
+        self.is_of_one_item(frame, event, index)?;
         let call = self.at(frame, index)?;
         call.tell(event, frame.limits());
         call.stage = match call.stage {
@@ -205,6 +220,17 @@ impl Stream {
         integer(frame, index, "output_index")
     }
 
+    /// A fault where the id of the item tells another call than the index does. An id that nobody has tells nothing.
+    fn is_of_one_item<'a>(&self, frame: &Frame<'a>, event: &Members<'a>, index: i64) -> Result<(), WireFault> {
+        let Some(part) = event.given("item_id") else { return Ok(()) };
+        let id = spelled(part, frame.limits());
+        let mut same = self.calls.iter().filter(|call| call.id.raw() == Some(&id)).peekable();
+        if same.peek().is_some() && same.all(|call| call.index != index) {
+            return Err(frame.fault(part, "an event that could belong to two calls", SENT_AGAIN));
+        }
+        Ok(())
+    }
+
     fn find(&self, index: i64) -> Option<usize> {
         self.calls.iter().position(|call| call.index == index)
     }
@@ -253,6 +279,7 @@ impl Growing {
         Self {
             index,
             item: UNKNOWN.to_vec(),
+            id: Fact::default(),
             call_id: Fact::default(),
             name: Fact::default(),
             pieces: Pieces::default(),
@@ -266,6 +293,10 @@ impl Growing {
     fn identify(&mut self, item: &[u8], limits: &Limits) {
         self.item = item.to_vec();
         let Ok(members) = Members::read(item, limits) else { return };
+        if let Some(id) = members.given("id") {
+            // Some servers give an item another id with each event; the call is known by its place.
+            self.id.tell(id, limits);
+        }
         if members.given("call_id").is_some_and(|id| !self.call_id.tell(id, limits)) {
             self.doubts.note("/call_id", "another id than before");
         }

@@ -248,8 +248,10 @@ fn what_is_no_text_in_a_piece_is_refused_as_in_a_whole_call() {
     assert_eq!(problems(&odd(json!("a"), json!(["t"]), Value::Null))[0], [("/function/name", "type")]);
     let function = turn(DIALECT, &[chunk(json!([{ "index": 0, "id": "a", "function": "t" }]))]);
     assert_eq!(problems(&function), [vec![("", "stream"), ("/function", "not_object")]]);
-    let kind =
-        turn(DIALECT, &[chunk(json!([{ "index": 0, "id": "a", "type": "custom", "function": { "name": "t", "arguments": "{}" } }]))]);
+    let kind = turn(
+        DIALECT,
+        &[chunk(json!([{ "index": 0, "id": "a", "type": "custom", "function": { "name": "t", "arguments": "{}" } }]))],
+    );
     assert_eq!(problems(&kind), [vec![("/type", "const")]]);
 }
 

@@ -130,6 +130,30 @@ fn a_whole_response_that_says_otherwise_is_a_doubt_about_the_call_that_differs()
 }
 
 #[test]
+fn a_second_response_in_the_stream_is_not_merged_with_the_first() {
+    let call = [created(), opened(0, "a"), told(0, "{}")];
+    for events in [[&call[..], &[created(), opened(1, "b")]].concat(), vec![opened(0, "a"), created()]] {
+        let second = fault(DIALECT, &events);
+        assert!(second.starts_with("a second response in the stream"), "{second}");
+    }
+}
+
+#[test]
+fn arguments_whose_index_and_item_tell_two_calls_stop_all() {
+    let of = |mut event: Value, item: &str| {
+        event["item_id"] = json!(item);
+        event
+    };
+    let open = [opened(0, "a"), opened(1, "b")];
+    for swapped in [of(delta(0, "{}"), "fc_b"), of(told(0, "{}"), "fc_b")] {
+        let two = fault(DIALECT, &[&open[..], &[swapped]].concat());
+        assert!(two.starts_with("an event that could belong to two calls"), "{two}");
+    }
+    let right = [of(told(0, "{}"), "fc_a"), of(told(1, "{}"), "rewritten")];
+    assert_eq!(calls(&turn(DIALECT, &[&open[..], &right].concat())), [("a", "t", "{}"), ("b", "t", "{}")]);
+}
+
+#[test]
 fn a_response_that_ends_too_early_runs_nothing() {
     let call = [opened(0, "a"), told(0, "{}")];
     for (before, after) in [
