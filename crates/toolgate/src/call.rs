@@ -95,6 +95,11 @@ impl Call {
     pub fn tool(&self) -> &str {
         &self.tool
     }
+
+    /// The text of the arguments, as the model wrote it: any bytes, read by the gate alone.
+    pub fn arguments(&self) -> &[u8] {
+        &self.arguments
+    }
 }
 
 impl OperationId {

@@ -14,7 +14,7 @@ const DIFFERENT: [(&str, &str); 1] = [(
 )];
 
 /// Kinds of rows that say in words what becomes of each call: the codes of their refusals, empty for one that is admitted.
-const PARTLY: [(&str, &[&str]); 1] = [("stream-null-delta", &["invalid_arguments", ""])];
+const PARTLY: [(&str, &[&str]); 1] = [("stream-null-delta", &["invalid_call", ""])];
 
 /// What a row needs that admission does not have.
 #[derive(Debug)]

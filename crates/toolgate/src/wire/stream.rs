@@ -151,16 +151,18 @@ impl Assembler {
     ///
     /// The fault of an event before, or that no event came.
     pub fn end(self) -> Result<Turn, WireFault> {
-        if let Progress::Failed(fault) = self.progress {
-            return Err(fault);
-        }
+        let done = match self.progress {
+            Progress::Open => false,
+            Progress::Done => true,
+            Progress::Failed(fault) => return Err(fault),
+        };
         if self.events == 0 {
             return Err(Frame::new(self.dialect, &[], &self.limits).fault(&[], "a stream without events", SENT_AGAIN));
         }
         // All that came is bounded already, and what is put together of it is hardly longer.
         let limits = Limits { size: usize::MAX, depth: usize::MAX, ..self.limits };
         match self.machine {
-            Machine::OpenaiChat(stream) => stream.end(&limits),
+            Machine::OpenaiChat(stream) => stream.end(done, &limits),
             Machine::OpenaiResponses(stream) => stream.end(&limits),
             Machine::Anthropic(stream) => stream.end(&limits),
         }
@@ -285,6 +287,28 @@ fn kind<'a>(frame: &Frame<'a>, members: &Members<'a>, what: &'static str) -> Res
         let message = format!("{what} without a type");
         frame.fault(frame.bytes(), message, "pass the provider's events on as they came, and read them as its dialect")
     })
+}
+
+/// Makes broken what would run and is another call in `told`, which tells the same calls in the same order.
+fn agree(turn: &mut Turn, told: &Turn, why: &'static str) {
+    for (proposed, told) in turn.calls.iter_mut().zip(&told.calls) {
+        if says_otherwise(proposed, told) {
+            let mut doubts = Doubts::default();
+            doubts.note("", why);
+            *proposed = Proposed::Broken(doubts.refuse(proposed));
+        }
+    }
+}
+
+/// Whether a call that would run is another than the one that was told.
+fn says_otherwise(proposed: &Proposed, told: &Proposed) -> bool {
+    match (proposed, told) {
+        (Proposed::Call(call), Proposed::Call(told)) => {
+            (&call.id, &call.tool, &call.arguments) != (&told.id, &told.tool, &told.arguments)
+        }
+        (Proposed::Call(_), Proposed::Broken(_)) => true,
+        (Proposed::Broken(_), Proposed::Call(_) | Proposed::Broken(_)) => false,
+    }
 }
 
 impl Doubts {

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use super::super::anthropic::EARLY;
 use super::super::frame::{Frame, Members};
 use super::super::{Dialect, MOST_CALLS, Proposed, Turn, WireFault};
-use super::pieces::{Pieces, list, object};
+use super::pieces::{Pieces, list, object, spelled};
 use super::{Doubts, SENT_AGAIN, Warnings, Whole, failed, integer, is_call, kind};
 use crate::json::{self, Limits};
 
@@ -106,6 +106,10 @@ impl Stream {
             .given("content_block")
             .ok_or_else(|| frame.fault(frame.bytes(), "the start of a block without the block", AS_IT_CAME))?;
         let earlier = self.last(index).map(|at| (at, self.uses.get(at).map_or(Stage::Open, |call| call.stage)));
+        let is_again = earlier.and_then(|(at, _)| self.uses.get(at)).is_some_and(|call| call.has_id_of(block, frame));
+        if is_again {
+            return Err(frame.fault(block, "the block of a call again, after its stop", SENT_AGAIN));
+        }
         let is_open = matches!(earlier, Some((_, Stage::Open | Stage::Unopened))) || self.others.contains(&index);
         if is_open {
             return Err(frame.fault(block, "a block on an index whose block is not stopped", SENT_AGAIN));
@@ -180,8 +184,10 @@ impl Stream {
 
     fn goes_on(&self, frame: &Frame<'_>) -> Result<(), WireFault> {
         match self.message {
-            Message::Unstarted | Message::Started | Message::Ending => Ok(()),
-            Message::Stopped => Err(frame.fault(frame.bytes(), "a block after the end of the message", SENT_AGAIN)),
+            Message::Unstarted | Message::Started => Ok(()),
+            Message::Ending | Message::Stopped => {
+                Err(frame.fault(frame.bytes(), "a block after the end of the message", SENT_AGAIN))
+            }
         }
     }
 
@@ -228,6 +234,15 @@ impl Stream {
 impl Use {
     fn new(index: i64, block: &[u8], stage: Stage) -> Self {
         Self { index, block: block.to_vec(), input: Pieces::default(), stage, doubts: Doubts::default() }
+    }
+
+    /// Whether another block has the same id, as one has that was sent twice.
+    fn has_id_of(&self, other: &[u8], frame: &Frame<'_>) -> bool {
+        let id = |block| {
+            let members = json::members(block, frame.limits()).unwrap_or_default();
+            members.into_iter().find(|(name, _)| name == "id").map(|(_, raw)| spelled(raw, frame.limits()))
+        };
+        self.stage == Stage::Finished && id(&self.block).is_some_and(|own| id(other) == Some(own))
     }
 
     /// The block as a whole message has it, and the text of an input that came in pieces. That text is kept beside the block:

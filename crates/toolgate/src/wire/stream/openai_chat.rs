@@ -2,14 +2,16 @@
 //!
 //! The index of a piece is a key and no position: it may begin anywhere and leave gaps, and the calls stand in the order
 //! in which they were opened. Some servers leave the index out, use one for several calls, or send a whole message at
-//! the end; each of these has one meaning, which [`Stream::owner`] tells.
+//! the end. To which call a piece belongs, [`Stream::owner`] tells; one that could belong to two stops the stream.
+
+use std::collections::HashSet;
 
 use super::super::form::Level;
 use super::super::frame::{Frame, Members};
 use super::super::openai_chat::{self, EARLY, FUNCTION, ITEM};
 use super::super::{Dialect, MOST_CALLS, Turn, WireFault};
 use super::pieces::{Fact, Name, Named, Pieces, list, object, quoted, spelled};
-use super::{Doubts, SENT_AGAIN, Warnings, Whole, failed, integer};
+use super::{Doubts, SENT_AGAIN, Warnings, Whole, agree, failed, integer};
 use crate::json::{self, Limits};
 
 /// Unknown members of a call that are kept for its refusal.
@@ -24,7 +26,11 @@ pub(super) struct Stream {
     calls: Vec<Growing>,
     /// The choice that has calls.
     choice: Option<i64>,
-    /// The last whole message with calls: it decides.
+    /// The choices that told why they stopped.
+    ended: HashSet<i64>,
+    /// The id of the completion.
+    id: Fact,
+    /// The first whole message with calls. INVARIANT (one telling): a call of which another telling differs is broken.
     whole: Option<Turn>,
     cut_off: bool,
     warnings: Warnings,
@@ -44,6 +50,8 @@ struct Growing {
     /// Members that nobody knows, of the call and of its function.
     others: Vec<(String, Vec<u8>)>,
     function_others: Vec<(String, Vec<u8>)>,
+    /// It took an index from a call that had not all of its arguments: a piece that has the index alone could be of either.
+    contested: bool,
     doubts: Doubts,
 }
 
@@ -72,6 +80,18 @@ enum Owner {
     Known(usize),
     /// It opens a call.
     New(Slot, Option<&'static str>),
+    /// It could belong to two.
+    Unsure,
+}
+
+/// What a piece may be told by beside what it says itself.
+struct Chunk {
+    /// Places for pieces in it.
+    places: usize,
+    /// Whether no piece of it has an index or an id.
+    is_bare: bool,
+    /// Calls that were there before it.
+    earlier: usize,
 }
 
 /// One item of `tool_calls`.
@@ -92,8 +112,16 @@ enum Function<'a> {
 
 impl Stream {
     pub(super) fn new(dialect: Dialect) -> Self {
-        let warnings = Warnings::default();
-        Self { dialect, calls: Vec::new(), choice: None, whole: None, cut_off: false, warnings }
+        Self {
+            dialect,
+            calls: Vec::new(),
+            choice: None,
+            ended: HashSet::new(),
+            id: Fact::default(),
+            whole: None,
+            cut_off: false,
+            warnings: Warnings::default(),
+        }
     }
 
     pub(super) fn push(&mut self, frame: &Frame<'_>) -> Result<(), WireFault> {
@@ -111,7 +139,13 @@ impl Stream {
                 None => Err(frame.fault(frame.bytes(), "an event that is no chunk of a completion", AS_IT_CAME)),
             };
         };
-        for choice in frame.items(choices, "choices")? {
+        let choices = frame.items(choices, "choices")?;
+        // A chunk without choices brings nothing of the answer; some servers give it an id of its own.
+        let id = chunk.given("id").filter(|id| *id != b"\"\"" && !choices.is_empty());
+        if let Some(id) = id.filter(|id| !self.id.tell(id, frame.limits())) {
+            return Err(frame.fault(id, "a chunk of another completion", "send one stream at a time"));
+        }
+        for choice in choices {
             self.choice(frame, choice)?;
         }
         Ok(())
@@ -122,6 +156,7 @@ impl Stream {
         let index = choice.given("index").map(|index| integer(frame, index, "the index of a choice")).transpose()?;
         let index = index.unwrap_or_default();
         self.cut_off |= frame.stopped_early(&choice, "finish_reason", &EARLY)?;
+        let mut ended = has_reason(&choice);
         if let Some(delta) = choice.given("delta") {
             let members = frame.members(delta, "delta")?;
             // A piece of a message says who speaks, or nothing.
@@ -130,22 +165,34 @@ impl Stream {
             }
             openai_chat::expect_no_other_calls(frame, &members)?;
             self.cut_off |= frame.stopped_early(&members, "finish_reason", &EARLY)?;
+            ended |= has_reason(&members);
             if let Some(pieces) = members.given("tool_calls") {
                 self.pieces(frame, index, pieces)?;
             }
+        }
+        if ended {
+            self.ended.insert(index);
         }
         choice.given("message").map_or(Ok(()), |message| self.message(frame, index, message))
     }
 
     fn pieces<'a>(&mut self, frame: &Frame<'a>, choice: i64, part: &'a [u8]) -> Result<(), WireFault> {
-        let pieces = frame.items(part, "tool_calls")?;
-        for (position, item) in pieces.into_iter().enumerate().filter(|(_, item)| *item != b"null") {
+        let items = frame.items(part, "tool_calls")?;
+        let there = items.iter().enumerate().filter(|(_, item)| **item != b"null");
+        let pieces: Vec<(&[u8], Piece<'_>)> = there
+            .map(|(position, item)| Piece::read(frame, position, item).map(|piece| (*item, piece)))
+            .collect::<Result<_, _>>()?;
+        let is_bare = pieces.iter().all(|(_, piece)| piece.is_bare());
+        let chunk = Chunk { places: items.len(), is_bare, earlier: self.calls.len() };
+        for (item, piece) in pieces {
             self.of_one_choice(frame, choice, item)?;
             if self.whole.is_some() {
                 return Err(frame.fault(item, "a piece of a call after the whole message", SENT_AGAIN));
             }
-            let piece = Piece::read(frame, position, item)?;
-            let owner = self.owner(frame, item, &piece)?;
+            if self.ended.contains(&choice) && !piece.is_empty() {
+                return Err(frame.fault(item, "a piece of a call after the reason to stop", SENT_AGAIN));
+            }
+            let owner = self.owner(&chunk, &piece);
             self.take(frame, item, owner, &piece)?;
         }
         Ok(())
@@ -159,7 +206,7 @@ impl Stream {
         Err(frame.fault(part, "calls in more than one choice", "none ran; ask for n = 1, or send the message of one"))
     }
 
-    /// A whole message in place of a delta. One without calls decides nothing.
+    /// A whole message in place of a delta. One without calls says nothing of them.
     fn message<'a>(&mut self, frame: &Frame<'a>, choice: i64, part: &'a [u8]) -> Result<(), WireFault> {
         let message = Frame::new(self.dialect, part, frame.limits());
         let turn = self.dialect.read(&message).map_err(|fault| fault.moved(frame.place(part)))?;
@@ -168,62 +215,90 @@ impl Stream {
             return Ok(());
         }
         self.of_one_choice(frame, choice, part)?;
-        if !self.calls.is_empty() {
-            self.warnings.note(String::new(), "a whole message after its pieces: the message decides");
+        let told = self.whole.as_ref().map_or(self.calls.len(), |whole| whole.calls.len());
+        if told > 0 && told != turn.calls.len() {
+            return Err(frame.fault(part, "a whole message with other calls than came before it", SENT_AGAIN));
         }
-        self.whole = Some(turn);
+        match &mut self.whole {
+            Some(whole) => agree(whole, &turn, "another call in one whole message than in another"),
+            None => self.whole = Some(turn),
+        }
         Ok(())
     }
 
     /// The index tells, then the id, then the place in the chunk. An id is told once, so another id on the same index is
     /// another call.
-    fn owner(&self, frame: &Frame<'_>, item: &[u8], piece: &Piece<'_>) -> Result<Owner, WireFault> {
+    fn owner(&self, chunk: &Chunk, piece: &Piece<'_>) -> Owner {
         let last = |slot: Slot| self.calls.iter().rposition(|call| call.slot == slot);
-        let by_id = |id: &[u8], slot: Option<Slot>| {
-            let is_it = |call: &Growing| call.id.raw() == Some(id) && slot.is_none_or(|slot| call.slot == slot);
-            self.calls.iter().rposition(is_it)
-        };
         let without_id = |at: usize| self.calls.get(at).is_some_and(|call| call.id.raw().is_none());
         let position = Slot::Position(piece.position);
-        Ok(match (piece.index.map(Slot::Index), &piece.id) {
-            (Some(slot), None) => last(slot).map_or(Owner::New(slot, None), Owner::Known),
-            (Some(slot), Some(id)) => match (by_id(id, Some(slot)), last(slot)) {
-                (Some(known), _) => Owner::Known(known),
-                (None, Some(last)) if without_id(last) => Owner::Known(last),
-                (None, Some(_)) => Owner::New(slot, Some("another id on an index that is in use: another call")),
-                (None, None) => Owner::New(slot, None),
+        match (piece.index.map(Slot::Index), &piece.id) {
+            (Some(slot), None) => match last(slot) {
+                Some(last) if self.calls.get(last).is_some_and(|call| call.contested) => Owner::Unsure,
+                last => last.map_or(Owner::New(slot, None), Owner::Known),
             },
-            (None, Some(id)) => match (by_id(id, None), last(position)) {
-                (Some(known), _) => Owner::Known(known),
-                (None, Some(last)) if without_id(last) => Owner::Known(last),
-                (None, _) => Owner::New(position, Some("a call without an index: its pieces are known by its id")),
-            },
-            (None, None) => {
-                let index = i64::try_from(piece.position).ok().and_then(|index| last(Slot::Index(index)));
-                match (last(position), index) {
-                    (Some(known), None) | (None, Some(known)) => Owner::Known(known),
-                    (None, None) => {
-                        Owner::New(position, Some("a call without index and id: its pieces are known by their place"))
-                    }
-                    (Some(_), Some(_)) => {
-                        return Err(frame.fault(item, "a piece that could belong to two calls", SENT_AGAIN));
-                    }
+            (Some(slot), Some(id)) => {
+                let same: Vec<usize> = self.with_id(id).collect();
+                let here = same.iter().rfind(|at| self.calls.get(**at).is_some_and(|call| call.slot == slot));
+                match (here, last(slot)) {
+                    (Some(known), _) => Owner::Known(*known),
+                    // The id tells one call, the index another.
+                    (None, _) if !same.is_empty() && !piece.has_name() => Owner::Unsure,
+                    (None, Some(last)) if without_id(last) => Owner::Known(last),
+                    (None, Some(_)) => Owner::New(slot, Some("another id on an index that is in use: another call")),
+                    (None, None) => Owner::New(slot, None),
                 }
             }
-        })
+            (None, Some(id)) => {
+                let mut same = self.with_id(id);
+                match (same.next(), same.next(), last(position)) {
+                    (Some(_), Some(_), _) => Owner::Unsure,
+                    (Some(known), None, _) => Owner::Known(known),
+                    (None, _, Some(last)) if without_id(last) => Owner::Known(last),
+                    (None, ..) => Owner::New(position, Some("a call without an index: its pieces are known by its id")),
+                }
+            }
+            (None, None) => self.by_place(chunk, piece.position),
+        }
+    }
+
+    /// The call of a piece without index and id. Servers that leave both out mean the place in the chunk, or the call that
+    /// was opened last: where these differ, nobody knows.
+    fn by_place(&self, chunk: &Chunk, position: usize) -> Owner {
+        let last = |slot: Slot| self.calls.iter().rposition(|call| call.slot == slot);
+        let index = i64::try_from(position).ok().and_then(|index| last(Slot::Index(index)));
+        let behind = chunk.places.saturating_sub(position + 1);
+        match (last(Slot::Position(position)), index) {
+            _ if !chunk.is_bare => Owner::Unsure,
+            // The calls that were opened after it have their places in the chunk as well.
+            (Some(known), None) | (None, Some(known)) if self.calls.len() <= known + 1 + behind => Owner::Known(known),
+            (None, None) if chunk.earlier == 0 => {
+                let odd = "a call without index and id: its pieces are known by their place";
+                Owner::New(Slot::Position(position), Some(odd))
+            }
+            (Some(_) | None, Some(_) | None) => Owner::Unsure,
+        }
+    }
+
+    /// The calls that have this id.
+    fn with_id(&self, id: &[u8]) -> impl Iterator<Item = usize> {
+        self.calls.iter().enumerate().filter(move |(_, call)| call.id.raw() == Some(id)).map(|(at, _)| at)
     }
 
     fn take(&mut self, frame: &Frame<'_>, item: &[u8], owner: Owner, piece: &Piece<'_>) -> Result<(), WireFault> {
         let at = match owner {
             Owner::Known(at) => at,
-            Owner::New(..) if piece.is_empty() => return Ok(()),
+            Owner::New(..) | Owner::Unsure if piece.is_empty() => return Ok(()),
+            Owner::Unsure => return Err(frame.fault(item, "a piece that could belong to two calls", SENT_AGAIN)),
             Owner::New(..) if self.calls.len() == MOST_CALLS => return Err(frame.too_many_calls(item)),
             Owner::New(slot, odd) => {
                 let at = self.calls.len();
                 if let Some(odd) = odd {
                     self.warnings.of_call(at, odd);
                 }
-                self.calls.push(Growing::at(slot));
+                let before = self.calls.iter().rfind(|call| call.slot == slot);
+                let contested = before.is_some_and(|call| call.contested || !call.arguments.is_whole(frame.limits()));
+                self.calls.push(Growing { contested, ..Growing::at(slot) });
                 at
             }
         };
@@ -233,16 +308,22 @@ impl Stream {
         Ok(())
     }
 
-    pub(super) fn end(self, limits: &Limits) -> Result<Turn, WireFault> {
-        let Self { dialect, calls: growing, whole, cut_off, warnings, .. } = self;
-        if let Some(whole) = whole {
-            let whole = Turn { warnings: warnings.0, ..whole };
-            return Ok(if cut_off { whole.cut() } else { whole });
-        }
-        let (calls, doubts): (Vec<Vec<u8>>, Vec<Doubts>) = growing.into_iter().map(Growing::end).unzip();
+    /// `done` says that the provider told that there is no more.
+    pub(super) fn end(self, done: bool, limits: &Limits) -> Result<Turn, WireFault> {
+        let Self { dialect, calls: growing, choice, ended, whole, cut_off, warnings, .. } = self;
+        let whole = match whole {
+            Some(whole) if growing.is_empty() => return Ok(if cut_off { whole.cut() } else { whole }),
+            whole => whole,
+        };
+        let has_end = done || whole.is_some() || choice.is_some_and(|choice| ended.contains(&choice));
+        let (calls, doubts): (Vec<Vec<u8>>, Vec<Doubts>) = growing.into_iter().map(|call| call.end(has_end)).unzip();
         let calls = list(&calls);
         let message = object([("role", &b"\"assistant\""[..]), ("tool_calls", &calls)]);
-        Whole { message, cut_off, warnings }.read(dialect, doubts, limits)
+        let mut turn = Whole { message, cut_off, warnings }.read(dialect, doubts, limits)?;
+        if let Some(whole) = &whole {
+            agree(&mut turn, whole, "another call in the whole message than in its pieces");
+        }
+        Ok(turn)
     }
 }
 
@@ -256,6 +337,18 @@ impl<'a> Piece<'a> {
             Some(part) => Members::read(part, frame.limits()).map_or(Function::Odd(part), Function::Members),
         };
         Ok(Self { position, index, id, members, function })
+    }
+
+    /// Whether it does not say of which call it is.
+    fn is_bare(&self) -> bool {
+        self.index.is_none() && self.id.is_none()
+    }
+
+    fn has_name(&self) -> bool {
+        match &self.function {
+            Function::None | Function::Odd(_) => false,
+            Function::Members(function) => function.given("name").is_some_and(|name| name != b"\"\""),
+        }
     }
 
     /// Whether it says nothing that a call could be made of.
@@ -287,6 +380,7 @@ impl Growing {
             odd_name: None,
             others: Vec::new(),
             function_others: Vec::new(),
+            contested: false,
             doubts: Doubts::default(),
         }
     }
@@ -345,10 +439,14 @@ impl Growing {
         }
     }
 
-    /// The call as a whole message has it.
-    fn end(mut self) -> (Vec<u8>, Doubts) {
+    /// The call as a whole message has it. Of a stream without an end nobody knows whether arguments were still to come: a
+    /// whole object is all, and no text is none.
+    fn end(mut self, has_end: bool) -> (Vec<u8>, Doubts) {
         match self.stage() {
             Stage::Unopened => self.doubts.note("", "pieces of a call that none of them opened with a name"),
+            Stage::Opened | Stage::Growing if !has_end && self.arguments.is_blank() => {
+                self.doubts.note("/function/arguments", "no arguments came, and the stream has no end");
+            }
             Stage::Opened | Stage::Growing => {}
         }
         let name = match self.odd_name {
@@ -362,6 +460,11 @@ impl Growing {
         let members = [("id", self.id.raw()), ("type", self.kind.raw()), ("function", Some(&function))];
         (object(given(&members).chain(listed(&self.others))), self.doubts)
     }
+}
+
+/// Whether a choice tells why it stopped. Some servers send an empty reason with each chunk.
+fn has_reason(members: &Members<'_>) -> bool {
+    members.given("finish_reason").is_some_and(|reason| reason != b"\"\"")
 }
 
 /// The members that there are.

@@ -5,9 +5,9 @@
 //! was meant. A kind of event that nobody knows is passed over: the provider adds them.
 
 use super::super::frame::{Frame, Members};
-use super::super::{Dialect, MOST_CALLS, Proposed, Turn, WireFault};
-use super::pieces::{Fact, Pieces, list, object, quoted};
-use super::{Doubts, SENT_AGAIN, Warnings, Whole, failed, integer, is_call, kind};
+use super::super::{Dialect, MOST_CALLS, Turn, WireFault};
+use super::pieces::{Fact, Pieces, list, object, quoted, spelled};
+use super::{Doubts, SENT_AGAIN, Warnings, Whole, agree, failed, integer, is_call, kind};
 use crate::json::{self, Limits};
 
 const AS_IT_CAME: &str = "pass the provider's events on as they came";
@@ -43,6 +43,8 @@ struct Growing {
     index: i64,
     /// The item as it was told last.
     item: Vec<u8>,
+    /// The item's own id, which is no call's.
+    id: Fact,
     call_id: Fact,
     name: Fact,
     pieces: Pieces,
@@ -70,7 +72,8 @@ impl Stream {
         let kind = kind(frame, &event, "an event")?;
         self.in_order(frame, &event)?;
         match kind.as_str() {
-            "response.created" | "response.queued" | "response.in_progress" => self.start(frame),
+            "response.created" => self.create(frame),
+            "response.queued" | "response.in_progress" => self.start(frame),
             "response.output_item.added" => self.added(frame, &event),
             "response.function_call_arguments.delta" => self.grow(frame, &event),
             "response.function_call_arguments.done" => self.told(frame, &event),
@@ -99,6 +102,16 @@ impl Stream {
         }
         self.sequence = Some(number);
         Ok(())
+    }
+
+    /// A response is created once, and before its items.
+    fn create(&mut self, frame: &Frame<'_>) -> Result<(), WireFault> {
+        match self.response {
+            Response::Unstarted if self.calls.is_empty() => self.start(frame),
+            Response::Unstarted | Response::Started | Response::Ended => {
+                Err(frame.fault(frame.bytes(), "a second response in the stream", "send one stream at a time"))
+            }
+        }
     }
 
     fn start(&mut self, frame: &Frame<'_>) -> Result<(), WireFault> {
@@ -130,6 +143,7 @@ impl Stream {
         self.goes_on(frame)?;
         let Some(piece) = event.given("delta").filter(|piece| *piece != b"\"\"") else { return Ok(()) };
         let index = self.index(frame, event)?;
+        self.is_of_one_item(frame, event, index)?;
         let call = self.at(frame, index)?;
         match call.stage {
             Stage::Unopened | Stage::Growing => call.pieces.add(piece, frame.limits()),
@@ -145,6 +159,7 @@ impl Stream {
         if says_nothing && self.find(index).is_none() {
             return Ok(());
         }
+        self.is_of_one_item(frame, event, index)?;
         let call = self.at(frame, index)?;
         call.tell(event, frame.limits());
         call.stage = match call.stage {
@@ -172,18 +187,16 @@ impl Stream {
         Ok(())
     }
 
-    /// The whole response. One without calls says nothing of them: some servers leave its output empty.
+    /// The whole response. One without output says nothing of calls: some servers leave it empty.
     fn completed<'a>(&mut self, frame: &Frame<'a>, event: &Members<'a>) -> Result<(), WireFault> {
         self.goes_on(frame)?;
         self.response = Response::Ended;
         let Some(part) = event.given("response") else { return Ok(()) };
-        if frame.members(part, "response")?.given("output").is_none() {
-            return Ok(());
-        }
+        let Some(output) = frame.members(part, "response")?.given("output") else { return Ok(()) };
         let response = Frame::new(frame.dialect(), part, frame.limits());
         let turn = frame.dialect().read(&response).map_err(|fault| fault.moved(frame.place(part)))?;
         self.cut_off |= turn.cut_off;
-        if turn.calls.is_empty() {
+        if frame.items(output, "output")?.is_empty() {
             return Ok(());
         }
         if !self.calls.is_empty() && self.calls.len() != turn.calls.len() {
@@ -205,6 +218,17 @@ impl Stream {
             .given("output_index")
             .ok_or_else(|| frame.fault(frame.bytes(), "an event of an item without its output_index", AS_IT_CAME))?;
         integer(frame, index, "output_index")
+    }
+
+    /// A fault where the id of the item tells another call than the index does. An id that nobody has tells nothing.
+    fn is_of_one_item<'a>(&self, frame: &Frame<'a>, event: &Members<'a>, index: i64) -> Result<(), WireFault> {
+        let Some(part) = event.given("item_id") else { return Ok(()) };
+        let id = spelled(part, frame.limits());
+        let mut same = self.calls.iter().filter(|call| call.id.raw() == Some(&id)).peekable();
+        if same.peek().is_some() && same.all(|call| call.index != index) {
+            return Err(frame.fault(part, "an event that could belong to two calls", SENT_AGAIN));
+        }
+        Ok(())
     }
 
     fn find(&self, index: i64) -> Option<usize> {
@@ -243,12 +267,8 @@ impl Stream {
         let message = list(&items);
         let together = Whole { message, cut_off, warnings: Warnings::default() };
         let mut turn = together.read(Dialect::OpenaiResponses, doubts, limits)?;
-        for (proposed, told) in turn.calls.iter_mut().zip(whole.iter().flat_map(|whole| &whole.calls)) {
-            if says_otherwise(proposed, told) {
-                let mut doubts = Doubts::default();
-                doubts.note("", "another call in the whole response than in its events");
-                *proposed = Proposed::Broken(doubts.refuse(proposed));
-            }
+        if let Some(whole) = &whole {
+            agree(&mut turn, whole, "another call in the whole response than in its events");
         }
         Ok(turn)
     }
@@ -259,6 +279,7 @@ impl Growing {
         Self {
             index,
             item: UNKNOWN.to_vec(),
+            id: Fact::default(),
             call_id: Fact::default(),
             name: Fact::default(),
             pieces: Pieces::default(),
@@ -272,6 +293,10 @@ impl Growing {
     fn identify(&mut self, item: &[u8], limits: &Limits) {
         self.item = item.to_vec();
         let Ok(members) = Members::read(item, limits) else { return };
+        if let Some(id) = members.given("id") {
+            // Some servers give an item another id with each event; the call is known by its place.
+            self.id.tell(id, limits);
+        }
         if members.given("call_id").is_some_and(|id| !self.call_id.tell(id, limits)) {
             self.doubts.note("/call_id", "another id than before");
         }
@@ -311,17 +336,6 @@ impl Growing {
         let others = members.iter().filter(|(name, _)| name != "arguments" && !(begun && name == "status"));
         let item = object(others.map(|(name, raw)| (name.as_str(), *raw)).chain([arguments]));
         (item, self.doubts)
-    }
-}
-
-/// Whether a call that would run is another than the one that was told.
-fn says_otherwise(proposed: &Proposed, told: &Proposed) -> bool {
-    match (proposed, told) {
-        (Proposed::Call(call), Proposed::Call(told)) => {
-            (&call.id, &call.tool, &call.arguments) != (&told.id, &told.tool, &told.arguments)
-        }
-        (Proposed::Call(_), Proposed::Broken(_)) => true,
-        (Proposed::Broken(_), Proposed::Call(_) | Proposed::Broken(_)) => false,
     }
 }
 

@@ -71,6 +71,16 @@ impl Pieces {
         self.text.is_empty() && self.odd.is_none()
     }
 
+    /// Whether there is no text, or none that says anything.
+    pub(super) fn is_blank(&self) -> bool {
+        self.text.trim_ascii().is_empty() && self.odd.is_none()
+    }
+
+    /// Whether the text is an object from its beginning to its end.
+    pub(super) fn is_whole(&self, limits: &Limits) -> bool {
+        self.odd.is_none() && json::members(self.text.as_bytes(), limits).is_ok()
+    }
+
     /// The text that the pieces make; of pieces that make none, the raw text of the first that is none.
     pub(super) fn into_text(self) -> Result<String, Vec<u8>> {
         self.odd.map_or(Ok(self.text), Err)

@@ -99,6 +99,22 @@ fn an_index_that_is_used_again_after_its_stop_is_another_call() {
 }
 
 #[test]
+fn a_call_whose_block_is_sent_twice_does_not_run_twice() {
+    let call = [start(0, "a", "t", json!({})), delta(0, "{}"), stop(0)];
+    let twice = fault(DIALECT, &[&call[..], &call].concat());
+    assert!(twice.starts_with("the block of a call again, after its stop"), "{twice}");
+}
+
+#[test]
+fn a_block_after_the_reason_to_stop_is_not_merged_into_the_message() {
+    let call = [begin(), start(0, "a", "t", json!({})), stop(0), ending("tool_use")];
+    for late in [start(1, "b", "t", json!({})), delta(0, "{}")] {
+        let told = fault(DIALECT, &[&call[..], &[late]].concat());
+        assert!(told.starts_with("a block after the end of the message"), "{told}");
+    }
+}
+
+#[test]
 fn a_message_that_ends_too_early_runs_nothing() {
     let call = [start(0, "a", "t", json!({})), delta(0, "{}"), stop(0)];
     let with = |before: &[Value], after: &[Value]| turn(DIALECT, &[before, &call, after].concat());

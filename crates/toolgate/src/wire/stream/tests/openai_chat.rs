@@ -76,7 +76,7 @@ fn nothing_is_added_by_null() {
             chunk(json!([{ "index": 0, "id": null, "type": null, "function": null }])),
             chunk(json!([{ "index": 0, "id": "", "type": "", "function": { "name": "", "arguments": "" } }])),
             chunk(Value::Null),
-            json!({ "choices": [{ "delta": null }] }),
+            json!({ "choices": [{ "delta": null, "finish_reason": "tool_calls" }] }),
         ],
     );
     assert_eq!(calls(&turn), [("a", "t", "")]);
@@ -248,8 +248,10 @@ fn what_is_no_text_in_a_piece_is_refused_as_in_a_whole_call() {
     assert_eq!(problems(&odd(json!("a"), json!(["t"]), Value::Null))[0], [("/function/name", "type")]);
     let function = turn(DIALECT, &[chunk(json!([{ "index": 0, "id": "a", "function": "t" }]))]);
     assert_eq!(problems(&function), [vec![("", "stream"), ("/function", "not_object")]]);
-    let kind =
-        turn(DIALECT, &[chunk(json!([{ "index": 0, "id": "a", "type": "custom", "function": { "name": "t" } }]))]);
+    let kind = turn(
+        DIALECT,
+        &[chunk(json!([{ "index": 0, "id": "a", "type": "custom", "function": { "name": "t", "arguments": "{}" } }]))],
+    );
     assert_eq!(problems(&kind), [vec![("/type", "const")]]);
 }
 
@@ -282,23 +284,119 @@ fn arguments_that_come_again_whole_are_taken_once() {
     assert_eq!(warned(&turn), ["/0"]);
 }
 
+/// The last chunk, with the whole message.
+fn whole(id: &str, arguments: &str) -> Value {
+    let call = json!({ "id": id, "type": "function", "function": { "name": "t", "arguments": arguments } });
+    json!({ "choices": [{ "index": 0, "delta": {}, "finish_reason": "tool_calls",
+        "message": { "role": "assistant", "content": null, "tool_calls": [call] } }] })
+}
+
 #[test]
-fn a_whole_message_decides_over_its_pieces() {
-    let call = json!({ "id": "a", "type": "function", "function": { "name": "t", "arguments": "{\"n\":1}" } });
-    let last = json!({ "choices": [{ "index": 0, "delta": {}, "finish_reason": "tool_calls",
-        "message": { "role": "assistant", "content": null, "tool_calls": [call] } }] });
-    let alone = turn(DIALECT, std::slice::from_ref(&last));
-    let pieces = [chunk(json!([opening(0, "a", "t", "{\"n\"")])), last];
-    let decided = turn(DIALECT, &pieces);
-    assert_eq!(calls(&alone), [("a", "t", "{\"n\":1}")]);
-    assert_eq!(calls(&decided), calls(&alone));
-    assert_eq!((warned(&alone), warned(&decided)), (vec![], vec![""]));
-    let after = [pieces[1].clone(), pieces[0].clone()];
+fn a_whole_message_may_stand_alone_and_nothing_comes_after_it() {
+    let last = whole("a", "{\"n\":1}");
+    assert_eq!(calls(&turn(DIALECT, std::slice::from_ref(&last))), [("a", "t", "{\"n\":1}")]);
+    let after = [last, chunk(json!([opening(0, "a", "t", "{\"n\"")]))];
     assert!(fault(DIALECT, &after).starts_with("a piece of a call after the whole message"));
 }
 
 #[test]
-fn a_whole_message_without_calls_decides_nothing() {
+fn a_whole_message_that_says_otherwise_than_its_pieces_does_not_overrule_them() {
+    let pieces = [chunk(json!([opening(0, "a", "t", "{\"n\":")])), chunk(json!([piece(0, Value::Null, "1}")]))];
+    let with = |last: Value| turn(DIALECT, &[&pieces[..], &[last]].concat());
+    let same = with(whole("a", "{\"n\":1}"));
+    assert_eq!((calls(&same), warned(&same)), (vec![("a", "t", "{\"n\":1}")], vec![]));
+    for other in [whole("a", "{\"n\":2}"), whole("b", "{\"n\":1}"), whole("a", "")] {
+        assert_eq!(problems(&with(other.clone())), [vec![("", "stream")]], "{other}");
+    }
+    let broken_off = turn(DIALECT, &[pieces[0].clone(), whole("a", "{\"n\":1}")]);
+    assert_eq!(problems(&broken_off), [vec![("", "stream")]]);
+    let more = [chunk(json!([opening(0, "a", "t", "{}"), opening(1, "b", "t", "{}")])), whole("a", "{}")];
+    assert!(fault(DIALECT, &more).starts_with("a whole message with other calls than came before it"));
+}
+
+#[test]
+fn the_last_of_several_whole_messages_does_not_win() {
+    let same = turn(DIALECT, &[whole("a", "{}"), whole("a", "{}")]);
+    assert_eq!(calls(&same), [("a", "t", "{}")]);
+    let other = [whole("a", "{\"n\":1}"), whole("a", "{\"n\":2}"), whole("a", "{\"n\":1}")];
+    assert_eq!(problems(&turn(DIALECT, &other)), [vec![("", "stream")]]);
+}
+
+#[test]
+fn a_call_of_a_broken_stream_does_not_run_with_no_arguments() {
+    for text in ["", " "] {
+        let events = [chunk(json!([opening(0, "a", "list", "{}"), opening(1, "b", "purge", text)]))];
+        let unsure = vec![vec![], vec![("/function/arguments", "stream")]];
+        assert_eq!(problems(&turn(DIALECT, &events)), unsure);
+        let of_another = json!({ "choices": [{ "index": 1, "delta": {}, "finish_reason": "stop" }] });
+        assert_eq!(problems(&turn(DIALECT, &[&events[..], &[of_another]].concat())), unsure);
+        let reason = json!({ "choices": [{ "index": 0, "delta": {}, "finish_reason": "tool_calls" }] });
+        for end in [json!("[DONE]"), reason] {
+            let whole = turn(DIALECT, &[&events[..], &[end]].concat());
+            assert_eq!(calls(&whole)[1], ("b", "purge", text));
+        }
+    }
+}
+
+#[test]
+fn a_second_completion_in_the_stream_is_not_merged_with_the_first() {
+    let of = |id: &str, pieces: Value| {
+        let mut chunk = chunk(pieces);
+        chunk["id"] = json!(id);
+        chunk
+    };
+    let first = of("chatcmpl-1", json!([opening(0, "a", "t", "{}")]));
+    let end = json!({ "id": "chatcmpl-1", "choices": [{ "index": 0, "delta": {}, "finish_reason": "tool_calls" }] });
+    let again = of("chatcmpl-2", json!([opening(1, "b", "t", "{}")]));
+    for events in [vec![first.clone(), again.clone()], vec![first.clone(), end.clone(), again]] {
+        assert!(fault(DIALECT, &events).starts_with("a chunk of another completion"));
+    }
+    let after = [first.clone(), end.clone(), chunk(json!([opening(1, "b", "t", "{}")]))];
+    assert!(fault(DIALECT, &after).starts_with("a piece of a call after the reason to stop"));
+    let used = json!({ "id": "usage", "choices": [], "usage": {} });
+    let fine = turn(DIALECT, &[json!({ "id": "", "choices": [] }), first, end, chunk(json!([{ "index": 0 }])), used]);
+    assert_eq!(calls(&fine), [("a", "t", "{}")]);
+}
+
+#[test]
+fn a_piece_without_index_and_id_does_not_go_to_an_earlier_call_than_the_last() {
+    let bare = |text: &str| json!({ "function": { "arguments": text } });
+    for events in [
+        vec![json!([opening(0, "a", "list", "{}")]), json!([opening(1, "b", "purge", "")]), json!([bare("{}")])],
+        vec![json!([opening(0, "a", "list", ""), opening(1, "b", "purge", "")]), json!([bare("{}")])],
+        // Its place tells no call, though one is open.
+        vec![json!([opening(1, "a", "purge", "")]), json!([bare("{}")])],
+        vec![json!([opening(0, "a", "purge", ""), bare("{}")])],
+    ] {
+        let events: Vec<Value> = events.into_iter().map(chunk).collect();
+        assert!(fault(DIALECT, &events).starts_with("a piece that could belong to two calls"), "{events:?}");
+    }
+    let nothing = [chunk(json!([opening(0, "a", "t", "{}"), opening(1, "b", "t", "{}")])), chunk(json!([bare("")]))];
+    assert_eq!(calls(&turn(DIALECT, &nothing)).len(), 2);
+}
+
+#[test]
+fn a_piece_whose_index_and_id_tell_two_calls_stops_all() {
+    let named = |id: &str| json!({ "id": id, "function": { "arguments": "{}" } });
+    for pieces in [
+        // The id of one call on the index of another, or of none.
+        vec![json!([opening(0, "a", "t", "")]), json!([{ "index": 1, "id": "a", "function": { "arguments": "{}" } }])],
+        // One id of two calls.
+        vec![json!([opening(0, "a", "t", ""), opening(1, "a", "t", "")]), json!([named("a")])],
+        // One index of two calls, while the first has not all of its arguments.
+        vec![
+            json!([opening(0, "a", "t", "")]),
+            json!([opening(0, "b", "t", "")]),
+            json!([piece(0, Value::Null, "{}")]),
+        ],
+    ] {
+        let events: Vec<Value> = pieces.into_iter().map(chunk).collect();
+        assert!(fault(DIALECT, &events).starts_with("a piece that could belong to two calls"), "{events:?}");
+    }
+}
+
+#[test]
+fn a_whole_message_without_calls_says_nothing_of_them() {
     let turn = turn(
         DIALECT,
         &[

@@ -124,7 +124,33 @@ fn a_whole_response_that_says_otherwise_is_a_doubt_about_the_call_that_differs()
     assert_eq!(problems(&differs), [vec![], vec![("", "stream")]]);
     let fewer = fault(DIALECT, &events(json!([whole("a", "{}")])));
     assert!(fewer.starts_with("a whole response with other calls than its events had"), "{fewer}");
+    let none = fault(DIALECT, &events(json!([{ "type": "message", "role": "assistant", "content": [] }])));
+    assert!(none.starts_with("a whole response with other calls than its events had"), "{none}");
     assert_eq!(calls(&turn(DIALECT, &events(json!([]))))[1], ("b", "t", "{\"n\":1}"));
+}
+
+#[test]
+fn a_second_response_in_the_stream_is_not_merged_with_the_first() {
+    let call = [created(), opened(0, "a"), told(0, "{}")];
+    for events in [[&call[..], &[created(), opened(1, "b")]].concat(), vec![opened(0, "a"), created()]] {
+        let second = fault(DIALECT, &events);
+        assert!(second.starts_with("a second response in the stream"), "{second}");
+    }
+}
+
+#[test]
+fn arguments_whose_index_and_item_tell_two_calls_stop_all() {
+    let of = |mut event: Value, item: &str| {
+        event["item_id"] = json!(item);
+        event
+    };
+    let open = [opened(0, "a"), opened(1, "b")];
+    for swapped in [of(delta(0, "{}"), "fc_b"), of(told(0, "{}"), "fc_b")] {
+        let two = fault(DIALECT, &[&open[..], &[swapped]].concat());
+        assert!(two.starts_with("an event that could belong to two calls"), "{two}");
+    }
+    let right = [of(told(0, "{}"), "fc_a"), of(told(1, "{}"), "rewritten")];
+    assert_eq!(calls(&turn(DIALECT, &[&open[..], &right].concat())), [("a", "t", "{}"), ("b", "t", "{}")]);
 }
 
 #[test]
