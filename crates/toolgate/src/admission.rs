@@ -29,9 +29,9 @@ use serde_json::{Map, Value};
 
 use crate::call::Call;
 use crate::contract::{Contract, names};
-use crate::fields::{is_near, nearest};
 use crate::json::{self, Digest, Flaw, Limits, canonical_pair};
 use crate::leniency::{self, Leniency, Used};
+use crate::nearness::{nearest_name, only_meant};
 use crate::refusal::{Code, Refusal};
 use crate::schema::{Problem, Problems};
 
@@ -91,8 +91,8 @@ impl Admission {
         Self { contracts: BTreeMap::new(), short_forms: BTreeMap::new(), limits }
     }
 
-    /// Takes a contract, unless its name, or a short form by which a dialect shows it, is taken. What it says of other tools, such as the tool of a fact, is not
-    /// looked at: admission asks for none of it.
+    /// Takes a contract, unless its name, or a short form by which a dialect shows it, is taken. What it says of other
+    /// tools, such as the tool of a fact, is not looked at: admission asks for none of it.
     pub fn add(&mut self, contract: Contract) -> Result<(), NameTaken> {
         let forms = names::short_forms(&contract.name);
         let taken = self.contracts.contains_key(&contract.name) || self.short_forms.contains_key(&contract.name);
@@ -209,12 +209,14 @@ fn read(
 /// Arguments that keep the schema: as they are, or with what leniencies make of the places that do not.
 fn fitting(contract: &Contract, arguments: Value, limits: &Limits, used: &mut Vec<Used>) -> Result<Value, Refusal> {
     let input = &contract.input;
-    let arguments = if contract.lenient.is_empty() || input.is_valid(&arguments) {
-        arguments
-    } else {
-        let (arguments, by) = input.lenient(arguments, contract.lenient, limits);
-        used.extend(by);
-        arguments
+    let arguments = match contract.lenient.is_empty() {
+        true => arguments,
+        false if input.is_valid(&arguments) => return Ok(arguments),
+        false => {
+            let (arguments, by) = input.lenient(arguments, contract.lenient, limits);
+            used.extend(by);
+            arguments
+        }
     };
     let problems = input.problems(&arguments);
     if problems.is_empty() { Ok(arguments) } else { Err(not_fitting(contract, problems)) }
@@ -242,7 +244,7 @@ pub(crate) fn near_tool<'a>(
     visible: impl Iterator<Item = &'a Contract> + Clone,
 ) -> Result<&'a Contract, Refusal> {
     let names = visible.clone().map(Contract::name);
-    let meant = only_near(name, names.clone());
+    let meant = only_meant(name, names.clone());
     let mut allowing = visible
         .filter(|contract| Some(contract.name()) == meant && contract.lenient.everywhere.has(Leniency::NearToolName));
     allowing.next().ok_or_else(|| unknown_tool(name, names))
@@ -251,47 +253,10 @@ pub(crate) fn near_tool<'a>(
 /// The same answer for a tool that is hidden and for one that is not there: hints come from visible tools alone.
 pub(crate) fn unknown_tool<'a>(name: &str, visible: impl Iterator<Item = &'a str> + Clone) -> Refusal {
     let refusal = Refusal::before(Code::UnknownTool);
-    match nearest(name, visible.clone()).or_else(|| written_otherwise(name, visible)) {
+    match nearest_name(name, visible) {
         Some(hint) => refusal.message(format!("There is no tool of this name: {hint}")),
         None => refusal,
     }
-}
-
-/// `did you mean X?` for the one tool whose name is this one in other case or with other separators, or with a prefix
-/// more or less, such as that of a server.
-fn written_otherwise<'a>(name: &str, visible: impl Iterator<Item = &'a str>) -> Option<String> {
-    only(visible.filter(|known| same_letters(name, known) || same_tail(name, known)))
-        .map(|known| format!("did you mean {known}?"))
-}
-
-/// The one tool that a name could be: the one with its letters, else the one that is near or differs by a prefix.
-fn only_near<'a>(name: &str, visible: impl Iterator<Item = &'a str> + Clone) -> Option<&'a str> {
-    let mut same = visible.clone().filter(|known| same_letters(name, known)).peekable();
-    if same.peek().is_some() {
-        return only(same);
-    }
-    only(visible.filter(|known| is_near(name, known) || same_tail(name, known)))
-}
-
-fn only<'a>(mut candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    candidates.next().filter(|_| candidates.next().is_none())
-}
-
-/// Whether two names differ in case and separators alone.
-fn same_letters(name: &str, known: &str) -> bool {
-    let letters = |name: &str| -> String {
-        name.chars().filter(char::is_ascii_alphanumeric).map(|letter| letter.to_ascii_lowercase()).collect()
-    };
-    let meant = letters(name);
-    !meant.is_empty() && meant == letters(known)
-}
-
-/// Whether one name is the other behind a prefix.
-fn same_tail(name: &str, known: &str) -> bool {
-    let is_tail = |whole: &str, tail: &str| {
-        !tail.is_empty() && whole.strip_suffix(tail).is_some_and(|prefix| prefix.ends_with(['.', '_', '-', ':', '/']))
-    };
-    is_tail(known, name) || is_tail(name, known)
 }
 
 fn not_json(contract: &Contract, flaw: &Flaw) -> Refusal {

@@ -20,7 +20,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::fields::nearest;
+use crate::nearness::nearest;
 
 pub(crate) mod text;
 

@@ -328,14 +328,35 @@ fn a_near_name_is_taken_where_it_can_be_of_one_tool_alone() {
         let (tool, used, digest) = named(name).unwrap();
         assert_eq!((tool.as_str(), used.as_str(), digest), ("find_files", "near_tool_name", right.2), "{name}");
     }
-    assert_eq!(named("fetch").unwrap().0, "web-fetch");
-    for name in ["send-mail", "send_email", "mail", "", "print(find_files(glob='*'))", "delete_everything"] {
+    for name in ["fetch", "send-mail", "send_email", "mail", "", "print(find_files(glob='*'))", "delete_everything"] {
         assert_eq!(named(name).unwrap_err().code(), Code::UnknownTool, "{name}");
     }
     // Two that are near, one of which takes no near name: what was meant cannot be told.
     let admission = admission_of(&[("get_order", tool(near)), ("get_orders", tool(&[]))]);
     assert_eq!(admission.admit(&Call::new("", "get_ordes", "{}")).unwrap_err().code(), Code::UnknownTool);
     assert_eq!(admission.admit(&Call::new("", "GetOrder", "{}")).unwrap().tool(), "get_order");
+}
+
+#[test]
+fn the_only_tool_that_is_seen_is_not_run_for_its_opposite() {
+    let near = &["near_tool_name"];
+    for (known, said) in [
+        ("create_refund", ["delete_refund", "undo_create_refund", "dry_run_create_refund", "refund"]),
+        ("enable_user", ["disable_user", "dont_enable_user", "unable_user", "user"]),
+        ("delete_order", ["order", "undelete_order", "undo_delete_order", "get_order"]),
+    ] {
+        let mut admission = Admission::new(Limits::default());
+        admission.add(Contract::parse(known, &keys(near, json!({}))).unwrap()).unwrap();
+        for name in said {
+            let refusal = admission.admit(&Call::new("", name, "{}")).unwrap_err();
+            assert_eq!(refusal.code(), Code::UnknownTool, "{name} for {known}");
+        }
+    }
+    // A hint may be wrong, and says so: whoever reads it decides.
+    let mut admission = Admission::new(Limits::default());
+    admission.add(Contract::parse("enable_user", &keys(near, json!({}))).unwrap()).unwrap();
+    let refusal = admission.admit(&Call::new("", "disable_user", "{}")).unwrap_err();
+    assert!(serde_json::to_string(&refusal).unwrap().contains("did you mean enable_user?"), "{refusal:?}");
 }
 
 #[test]
