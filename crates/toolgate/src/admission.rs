@@ -72,12 +72,12 @@ pub(crate) struct Parts {
 }
 
 /// How a call names its tool.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Naming {
     /// By a name that the tool has.
     Exact,
-    /// By one that is near (`near_tool_name`).
-    Near,
+    /// By one that is near (`near_tool_name`), spelled so.
+    Near(String),
 }
 
 /// A name that two contracts have.
@@ -113,8 +113,12 @@ impl Admission {
     pub fn admit(&self, call: &Call) -> Result<EffectiveArguments, Refusal> {
         let name = self.short_forms.get(&call.tool).unwrap_or(&call.tool);
         match self.contracts.get(name) {
-            Some(contract) => check(contract, call, Naming::Exact, &self.limits),
-            None => check(near_tool(&call.tool, self.contracts.values())?, call, Naming::Near, &self.limits),
+            Some(contract) => check(contract, call, &Naming::Exact, &self.limits),
+            None => {
+                let contract = near_tool(&call.tool, self.contracts.values())
+                    .ok_or_else(|| unknown_tool(&call.tool, self.contracts.values().map(Contract::name)))?;
+                check(contract, call, &Naming::Near(call.tool.clone()), &self.limits)
+            }
         }
     }
 }
@@ -168,7 +172,7 @@ impl EffectiveArguments {
 pub(crate) fn check(
     contract: &Contract,
     call: &Call,
-    naming: Naming,
+    naming: &Naming,
     limits: &Limits,
 ) -> Result<EffectiveArguments, Refusal> {
     if call.operation.is_some() && !contract.once.caller {
@@ -177,8 +181,9 @@ pub(crate) fn check(
     }
     let limits = contract.arguments.over(*limits);
     let mut used = Vec::new();
-    if naming == Naming::Near {
-        used.push(Used::of_the_call(Leniency::NearToolName));
+    match naming {
+        Naming::Exact => {}
+        Naming::Near(_) => used.push(Used::of_the_call(Leniency::NearToolName)),
     }
     let members = read(contract, &call.arguments, &limits, &mut used)?;
     let mut arguments = Value::Object(members);
@@ -239,15 +244,10 @@ fn effective(
 
 /// The tool whose name is nearly `name`, where the tool allows that. Every visible tool is looked at, also those that do
 /// not: a name that could be of two tools is of none.
-pub(crate) fn near_tool<'a>(
-    name: &str,
-    visible: impl Iterator<Item = &'a Contract> + Clone,
-) -> Result<&'a Contract, Refusal> {
-    let names = visible.clone().map(Contract::name);
-    let meant = only_meant(name, names.clone());
-    let mut allowing = visible
-        .filter(|contract| Some(contract.name()) == meant && contract.lenient.everywhere.has(Leniency::NearToolName));
-    allowing.next().ok_or_else(|| unknown_tool(name, names))
+pub(crate) fn near_tool<'a>(name: &str, visible: impl Iterator<Item = &'a Contract> + Clone) -> Option<&'a Contract> {
+    let meant = only_meant(name, visible.clone().map(Contract::name))?;
+    let mut allowing = visible.filter(|contract| contract.name == meant);
+    allowing.next().filter(|contract| contract.lenient.everywhere.has(Leniency::NearToolName))
 }
 
 /// The same answer for a tool that is hidden and for one that is not there: hints come from visible tools alone.

@@ -686,6 +686,29 @@ async fn a_hidden_tool_is_as_far_from_every_name_as_one_that_is_not_there() {
     }
 }
 
+#[tokio::test]
+async fn a_write_by_a_near_name_is_recorded_under_the_name_of_its_tool() {
+    let keys = with(
+        keys(&["near_tool_name"], json!({ "n": { "type": "integer" } })),
+        json!({ "lenient_for_write": ["near_tool_name"], "effect": "write" }),
+    );
+    let tool = Tool::write("create_refund", |arguments: Value, _: &Context| async move { Ok(arguments) });
+    let tool = keys.as_object().unwrap().iter().fold(tool, |tool, (key, value)| tool.key(key, value.clone()));
+    let gate = Gate::builder().tool(tool).policy("permit (principal, action, resource);").store(Store::memory());
+    let gate = gate.build().unwrap();
+    let alice = Session::new(Principal::new("local", "alice"), "acme");
+    let reply = gate.call(Call::new("call_1", "CreateRefund", r#"{"n":1}"#), &alice).await.unwrap();
+    assert_eq!((reply.is_ok(), reply.tool()), (true, "create_refund"));
+    let learned = &reply.trace().stages()[0].learned;
+    assert_eq!(learned.get("spelled"), Some(&json!("CreateRefund")));
+    assert_eq!(learned.get("leniencies"), Some(&json!([{ "leniency": "near_tool_name", "at": "" }])));
+    let again = gate.call(Call::new("call_2", "create_refund", r#"{"n":1}"#), &alice).await.unwrap();
+    assert!(again.is_ok() && again.trace().stages()[0].learned.get("spelled").is_none());
+    let refused = gate.call(Call::new("call_3", "Create-Refund", r#"{"n":"x"}"#), &alice).await.unwrap();
+    assert_eq!((refused.is_ok(), refused.tool()), (false, "create_refund"));
+    assert_eq!(refused.trace().stages()[0].learned.get("spelled"), Some(&json!("Create-Refund")));
+}
+
 /// Every leniency, for a contract whose places take them.
 fn generous() -> Value {
     let item = json!({ "type": "object", "properties": {
