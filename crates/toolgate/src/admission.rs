@@ -46,8 +46,8 @@ pub struct Admission {
 
 /// Arguments that keep the schema of their tool: what policies, approvers, digests and backends see. INVARIANT
 /// (verbatim): they are the ones that were sent, but where the contract allows otherwise by name. Each place at which
-/// they differ is in `leniencies`; nothing else was coerced, repaired, dropped or defaulted. A `null` of strict mode says
-/// that nothing was sent, and its place is in `absent`.
+/// they differ is in `leniencies`; nothing else was coerced, repaired, dropped or defaulted. A `null` of strict mode
+/// says that nothing was sent, and its place is in `absent`.
 #[derive(Clone, Debug)]
 pub struct EffectiveArguments {
     tool: String,
@@ -242,8 +242,8 @@ fn effective(
     Ok(EffectiveArguments { tool: contract.name.clone(), members, masked, identity, start, digest, leniencies, absent })
 }
 
-/// The tool whose name is nearly `name`, where the tool allows that. Every visible tool is looked at, also those that do
-/// not: a name that could be of two tools is of none.
+/// The tool whose name is nearly `name`, where the tool allows that. Every visible tool is looked at, also those that
+/// do not: a name that could be of two tools is of none.
 pub(crate) fn near_tool<'a>(name: &str, visible: impl Iterator<Item = &'a Contract> + Clone) -> Option<&'a Contract> {
     let meant = only_meant(name, visible.clone().map(Contract::name))?;
     let mut allowing = visible.filter(|contract| contract.name == meant);

@@ -1,9 +1,9 @@
 //! Leniencies: what a contract lets a model write otherwise than its schema wants, each by name.
 //!
 //! A call is read strictly first. Only where that fails, a leniency that the contract names for this place (or the
-//! schema of the place itself, by `x-lenient`) may read the one value there otherwise, and only into one that the schema
-//! accepts. A value that is right is never touched, one that could be meant in two ways is refused, and each use is
-//! evidence: in the trace, the record, the approval, and in what admission answers.
+//! schema of the place itself, by `x-lenient`) may read the one value there otherwise, and only into one that the
+//! schema accepts. A value that is right is never touched, one that could be meant in two ways is refused, and each use
+//! is evidence: in the trace, the record, the approval, and in what admission answers.
 //!
 //! | name | what is taken |
 //! |---|---|

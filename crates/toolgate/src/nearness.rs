@@ -1,8 +1,8 @@
 //! How near two names are, in two strengths: what a hint may say, and what may be acted on.
 //!
 //! A hint may be wrong: whoever reads it decides. To act on a name is another thing, since `enable_user` and
-//! `disable_user` differ by three letters and `order` is the end of `delete_order`. There the words that say what is done
-//! must be the same.
+//! `disable_user` differ by three letters and `order` is the end of `delete_order`. There the words that say what is
+//! done must be the same.
 
 /// Bytes of a name that is compared at all: as long as a tool's own can be. A model may have written it, and a
 /// comparison costs the product of both lengths.
@@ -23,8 +23,8 @@ pub fn nearest<'w>(word: &str, words: impl Iterator<Item = &'w str>) -> Option<S
     words.filter_map(|known| Some((distance(word, known)?, known))).min().map(|(_, known)| did_you_mean(known))
 }
 
-/// The hint for a name of a tool: as [`nearest`], else the one that is this name written otherwise, or with a prefix more
-/// or less.
+/// The hint for a name of a tool: as [`nearest`], else the one that is this name written otherwise, or with a prefix
+/// more or less.
 pub(crate) fn nearest_name<'w>(name: &str, known: impl Iterator<Item = &'w str> + Clone) -> Option<String> {
     let letters = Letters::of(name)?;
     nearest(name, known.clone()).or_else(|| {

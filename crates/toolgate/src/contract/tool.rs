@@ -35,8 +35,8 @@ impl Tool {
     }
 
     /// A tool that only looks. Its contract comes from the function's types: `A` gives the schema of the arguments and
-    /// decodes them, its doc comment is the description, those of its fields describe the arguments; `R` gives the schema
-    /// of the results.
+    /// decodes them, its doc comment is the description, those of its fields describe the arguments; `R` gives the
+    /// schema of the results.
     ///
     /// ```
     /// use schemars::JsonSchema;
@@ -81,12 +81,12 @@ impl Tool {
     /// }));
     /// ```
     ///
-    /// The schema admits only what `A` decodes. It is stricter than serde where serde would drop something: a member that
-    /// is not known is refused at every depth, unless the type takes it (`#[serde(flatten)]` of a map), and neither an
-    /// alias nor a list in the place of a struct is taken. Integers are bounded as their types are. What a schema cannot
-    /// say is a fault of the tool when the gate is built (a map whose keys are integers, integers of 128 bits), or a failure with the signal
-    /// `decode`, where a hand-written `Deserialize` refuses more than its schema says: nothing is done then, and the
-    /// operator must mend it, or the contract's `errors` have words for it.
+    /// The schema admits only what `A` decodes. It is stricter than serde where serde would drop something: a member
+    /// that is not known is refused at every depth, unless the type takes it (`#[serde(flatten)]` of a map), and
+    /// neither an alias nor a list in the place of a struct is taken. Integers are bounded as their types are. What a
+    /// schema cannot say is a fault of the tool when the gate is built (a map whose keys are integers, integers of 128
+    /// bits), or a failure with the signal `decode`, where a hand-written `Deserialize` refuses more than its schema
+    /// says: nothing is done then, and the operator must mend it, or the contract's `errors` have words for it.
     pub fn read<A, R, F, Fut>(name: impl Into<String>, function: F) -> Self
     where
         A: DeserializeOwned + JsonSchema,
@@ -97,8 +97,8 @@ impl Tool {
         Self::typed::<A, R>(name, Access::Read, Arc::new(Function::new(function)))
     }
 
-    /// A tool that acts: at most once for equal arguments of one user, unless its [`key`](Self::key) `once` says otherwise.
-    /// Its contract comes from the types, as that of [`Tool::read`].
+    /// A tool that acts: at most once for equal arguments of one user, unless its [`key`](Self::key) `once` says
+    /// otherwise. Its contract comes from the types, as that of [`Tool::read`].
     ///
     /// A failure says what became of the world: [`ToolError::refused`] and [`ToolError::unavailable`] that nothing did,
     /// [`ToolError::failed`] that nobody knows, and then the call is never run again before it was found out.

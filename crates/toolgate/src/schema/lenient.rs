@@ -1,7 +1,7 @@
 //! Values that do not fit, read otherwise where a leniency is named for their place.
 //!
-//! Each place is judged by all schemas that hold for it. A value that fits is left alone, and what replaces one that does
-//! not must fit. Below a union whose branch the value does not tell, a reading counts only if it is the only one.
+//! Each place is judged by all schemas that hold for it. A value that fits is left alone, and what replaces one that
+//! does not must fit. Below a union whose branch the value does not tell, a reading counts only if it is the only one.
 
 use serde_json::{Map, Value};
 
@@ -12,9 +12,9 @@ use super::readings::Readings;
 use crate::json::{self, Limits};
 use crate::leniency::{Granted, Leniencies, Leniency, Used};
 
-/// Work of one reading: every place that is looked at, copied or held to a schema, each time anew, and bytes of texts, 8
-/// that are parsed or 64 that are held to a schema for one step. Beyond it, nothing is read otherwise. It is well under a
-/// second, and more than an argument text of the default size takes where no branch is tried.
+/// Work of one reading: every place that is looked at, copied or held to a schema, each time anew, and bytes of texts,
+/// 8 that are parsed or 64 that are held to a schema for one step. Beyond it, nothing is read otherwise. It is well
+/// under a second, and more than an argument text of the default size takes where no branch is tried.
 const MOST_STEPS: usize = 1_000_000;
 /// Bytes of the places of one reading: beyond it, nothing is read otherwise either.
 const MOST_OF_PLACES: usize = 4 << 20;

@@ -24,8 +24,8 @@ pub(crate) struct Admit {
 }
 
 /// A call of a known tool whose arguments keep its schema. INVARIANT (verbatim): the arguments are the ones that were
-/// sent, but at the places of `leniencies`, where the contract allows otherwise by name. A `null` of strict mode says that
-/// nothing was sent.
+/// sent, but at the places of `leniencies`, where the contract allows otherwise by name. A `null` of strict mode says
+/// that nothing was sent.
 #[derive(Debug)]
 pub(crate) struct Admitted {
     tool: Arc<Registered>,
