@@ -29,9 +29,9 @@ use serde_json::{Map, Value};
 
 use crate::call::Call;
 use crate::contract::{Contract, names};
-use crate::fields::{is_near, nearest};
 use crate::json::{self, Digest, Flaw, Limits, canonical_pair};
 use crate::leniency::{self, Leniency, Used};
+use crate::nearness::{nearest_name, only_meant};
 use crate::refusal::{Code, Refusal};
 use crate::schema::{Problem, Problems};
 
@@ -46,8 +46,8 @@ pub struct Admission {
 
 /// Arguments that keep the schema of their tool: what policies, approvers, digests and backends see. INVARIANT
 /// (verbatim): they are the ones that were sent, but where the contract allows otherwise by name. Each place at which
-/// they differ is in `leniencies`; nothing else was coerced, repaired, dropped or defaulted. A `null` of strict mode says
-/// that nothing was sent, and its place is in `absent`.
+/// they differ is in `leniencies`; nothing else was coerced, repaired, dropped or defaulted. A `null` of strict mode
+/// says that nothing was sent, and its place is in `absent`.
 #[derive(Clone, Debug)]
 pub struct EffectiveArguments {
     tool: String,
@@ -72,12 +72,12 @@ pub(crate) struct Parts {
 }
 
 /// How a call names its tool.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Naming {
     /// By a name that the tool has.
     Exact,
-    /// By one that is near (`near_tool_name`).
-    Near,
+    /// By one that is near (`near_tool_name`), spelled so.
+    Near(String),
 }
 
 /// A name that two contracts have.
@@ -113,8 +113,12 @@ impl Admission {
     pub fn admit(&self, call: &Call) -> Result<EffectiveArguments, Refusal> {
         let name = self.short_forms.get(&call.tool).unwrap_or(&call.tool);
         match self.contracts.get(name) {
-            Some(contract) => check(contract, call, Naming::Exact, &self.limits),
-            None => check(near_tool(&call.tool, self.contracts.values())?, call, Naming::Near, &self.limits),
+            Some(contract) => check(contract, call, &Naming::Exact, &self.limits),
+            None => {
+                let contract = near_tool(&call.tool, self.contracts.values())
+                    .ok_or_else(|| unknown_tool(&call.tool, self.contracts.values().map(Contract::name)))?;
+                check(contract, call, &Naming::Near(call.tool.clone()), &self.limits)
+            }
         }
     }
 }
@@ -168,7 +172,7 @@ impl EffectiveArguments {
 pub(crate) fn check(
     contract: &Contract,
     call: &Call,
-    naming: Naming,
+    naming: &Naming,
     limits: &Limits,
 ) -> Result<EffectiveArguments, Refusal> {
     if call.operation.is_some() && !contract.once.caller {
@@ -177,8 +181,9 @@ pub(crate) fn check(
     }
     let limits = contract.arguments.over(*limits);
     let mut used = Vec::new();
-    if naming == Naming::Near {
-        used.push(Used::of_the_call(Leniency::NearToolName));
+    match naming {
+        Naming::Exact => {}
+        Naming::Near(_) => used.push(Used::of_the_call(Leniency::NearToolName)),
     }
     let members = read(contract, &call.arguments, &limits, &mut used)?;
     let mut arguments = Value::Object(members);
@@ -209,12 +214,14 @@ fn read(
 /// Arguments that keep the schema: as they are, or with what leniencies make of the places that do not.
 fn fitting(contract: &Contract, arguments: Value, limits: &Limits, used: &mut Vec<Used>) -> Result<Value, Refusal> {
     let input = &contract.input;
-    let arguments = if contract.lenient.is_empty() || input.is_valid(&arguments) {
-        arguments
-    } else {
-        let (arguments, by) = input.lenient(arguments, contract.lenient, limits);
-        used.extend(by);
-        arguments
+    let arguments = match contract.lenient.is_empty() {
+        true => arguments,
+        false if input.is_valid(&arguments) => return Ok(arguments),
+        false => {
+            let (arguments, by) = input.lenient(arguments, contract.lenient, limits);
+            used.extend(by);
+            arguments
+        }
     };
     let problems = input.problems(&arguments);
     if problems.is_empty() { Ok(arguments) } else { Err(not_fitting(contract, problems)) }
@@ -235,63 +242,21 @@ fn effective(
     Ok(EffectiveArguments { tool: contract.name.clone(), members, masked, identity, start, digest, leniencies, absent })
 }
 
-/// The tool whose name is nearly `name`, where the tool allows that. Every visible tool is looked at, also those that do
-/// not: a name that could be of two tools is of none.
-pub(crate) fn near_tool<'a>(
-    name: &str,
-    visible: impl Iterator<Item = &'a Contract> + Clone,
-) -> Result<&'a Contract, Refusal> {
-    let names = visible.clone().map(Contract::name);
-    let meant = only_near(name, names.clone());
-    let mut allowing = visible
-        .filter(|contract| Some(contract.name()) == meant && contract.lenient.everywhere.has(Leniency::NearToolName));
-    allowing.next().ok_or_else(|| unknown_tool(name, names))
+/// The tool whose name is nearly `name`, where the tool allows that. Every visible tool is looked at, also those that
+/// do not: a name that could be of two tools is of none.
+pub(crate) fn near_tool<'a>(name: &str, visible: impl Iterator<Item = &'a Contract> + Clone) -> Option<&'a Contract> {
+    let meant = only_meant(name, visible.clone().map(Contract::name))?;
+    let mut allowing = visible.filter(|contract| contract.name == meant);
+    allowing.next().filter(|contract| contract.lenient.everywhere.has(Leniency::NearToolName))
 }
 
 /// The same answer for a tool that is hidden and for one that is not there: hints come from visible tools alone.
 pub(crate) fn unknown_tool<'a>(name: &str, visible: impl Iterator<Item = &'a str> + Clone) -> Refusal {
     let refusal = Refusal::before(Code::UnknownTool);
-    match nearest(name, visible.clone()).or_else(|| written_otherwise(name, visible)) {
+    match nearest_name(name, visible) {
         Some(hint) => refusal.message(format!("There is no tool of this name: {hint}")),
         None => refusal,
     }
-}
-
-/// `did you mean X?` for the one tool whose name is this one in other case or with other separators, or with a prefix
-/// more or less, such as that of a server.
-fn written_otherwise<'a>(name: &str, visible: impl Iterator<Item = &'a str>) -> Option<String> {
-    only(visible.filter(|known| same_letters(name, known) || same_tail(name, known)))
-        .map(|known| format!("did you mean {known}?"))
-}
-
-/// The one tool that a name could be: the one with its letters, else the one that is near or differs by a prefix.
-fn only_near<'a>(name: &str, visible: impl Iterator<Item = &'a str> + Clone) -> Option<&'a str> {
-    let mut same = visible.clone().filter(|known| same_letters(name, known)).peekable();
-    if same.peek().is_some() {
-        return only(same);
-    }
-    only(visible.filter(|known| is_near(name, known) || same_tail(name, known)))
-}
-
-fn only<'a>(mut candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    candidates.next().filter(|_| candidates.next().is_none())
-}
-
-/// Whether two names differ in case and separators alone.
-fn same_letters(name: &str, known: &str) -> bool {
-    let letters = |name: &str| -> String {
-        name.chars().filter(char::is_ascii_alphanumeric).map(|letter| letter.to_ascii_lowercase()).collect()
-    };
-    let meant = letters(name);
-    !meant.is_empty() && meant == letters(known)
-}
-
-/// Whether one name is the other behind a prefix.
-fn same_tail(name: &str, known: &str) -> bool {
-    let is_tail = |whole: &str, tail: &str| {
-        !tail.is_empty() && whole.strip_suffix(tail).is_some_and(|prefix| prefix.ends_with(['.', '_', '-', ':', '/']))
-    };
-    is_tail(known, name) || is_tail(name, known)
 }
 
 fn not_json(contract: &Contract, flaw: &Flaw) -> Refusal {

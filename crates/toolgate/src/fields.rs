@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 use crate::json::{Bounds, Limits};
+pub use crate::nearness::nearest;
 use crate::schema::Problem;
 use crate::template::Template;
 
@@ -289,29 +290,6 @@ fn parse_template(text: &str, at: &str, problems: &mut Problems) -> Option<Templ
             None
         }
     }
-}
-
-/// `did you mean X?` for the nearest of some words, if one is near.
-pub fn nearest<'w>(word: &str, words: impl Iterator<Item = &'w str>) -> Option<String> {
-    words
-        .filter_map(|known| Some((distance(word, known)?, known)))
-        .min()
-        .map(|(_, known)| format!("did you mean {known}?"))
-}
-
-/// Whether two words are so near that [`nearest`] would take one for the other.
-pub(crate) fn is_near(word: &str, known: &str) -> bool {
-    distance(word, known).is_some()
-}
-
-fn distance(word: &str, known: &str) -> Option<usize> {
-    // The distance costs the product of both lengths, and a model may have written the word.
-    const LONGEST: usize = 128;
-    if word.len() > LONGEST {
-        return None;
-    }
-    let distance = strsim::damerau_levenshtein(word, known);
-    (distance <= 1.max(known.len() / 3)).then_some(distance)
 }
 
 /// What a value is, in the words of the file.

@@ -23,7 +23,7 @@ use crate::recovery::Recovery;
 use crate::refusal::{ApprovalNotice, Code, Refusal};
 use crate::reply::{Answer, Reply};
 use crate::session::Session;
-use crate::stage::admit::{Admit, Admitted};
+use crate::stage::admit::{Admit, Admitted, Named};
 use crate::stage::inform::Inform;
 use crate::stage::permit::{Denied, Permit};
 use crate::stage::reserve::{Reservation, Reserve};
@@ -82,14 +82,14 @@ impl Gate {
     /// The call is a task of the gate's own, so that nobody who goes away leaves an entry open: dropping the future
     /// tells the work that its caller has gone, and what was reserved is settled all the same.
     pub async fn call(&self, call: Call, session: &Session) -> Result<Reply, Fault> {
-        let call = self.line.admit.named(call, session);
-        let heading = Arc::new(Heading::of(&call, session));
+        let named = self.line.admit.named(call, session);
+        let heading = Arc::new(Heading::of(named.call(), session));
         let gone = CancellationToken::new();
         let _caller = gone.clone().drop_guard();
         let (gate, own) = (self.clone(), Arc::clone(&heading));
         let task = self.tasks.spawn(async move {
             gate.ready()?;
-            match gate.pass(call, &own, &gone).await {
+            match gate.pass(named, &own, &gone).await {
                 Ok(settled) => Ok(gate.settled(&own, settled).await),
                 Err(stop) => gate.stop(&own, stop).await,
             }
@@ -101,8 +101,8 @@ impl Gate {
     }
 
     /// The line.
-    async fn pass(&self, call: Call, heading: &Heading, gone: &CancellationToken) -> Result<Settled, Stop> {
-        let mut admitted = self.line.admit.enter(call, heading.session(), heading.reference())?;
+    async fn pass(&self, named: Named, heading: &Heading, gone: &CancellationToken) -> Result<Settled, Stop> {
+        let mut admitted = self.line.admit.enter(named, heading.session(), heading.reference())?;
         for _ in 0..=WAYS_BACK {
             let informed = self.line.inform.enter(admitted, gone).await?;
             let permitted = match self.line.permit.enter(informed) {
@@ -202,10 +202,10 @@ impl Gate {
     pub async fn dry_run(&self, call: Call, session: &Session) -> Result<Reply, Fault> {
         let _running = self.tasks.token();
         self.ready()?;
-        let call = self.line.admit.named(call, session);
-        let heading = Heading::of(&call, session);
+        let named = self.line.admit.named(call, session);
+        let heading = Heading::of(named.call(), session);
         let gone = CancellationToken::new();
-        let judged = match self.line.admit.enter(call, heading.session(), heading.reference()) {
+        let judged = match self.line.admit.enter(named, heading.session(), heading.reference()) {
             Ok(admitted) => match self.line.inform.enter(admitted, &gone).await {
                 Ok(informed) => self.line.permit.enter(informed).map_err(|denied| denied.into_stop()),
                 Err(stop) => Err(stop),

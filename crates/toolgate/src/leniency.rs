@@ -1,9 +1,9 @@
 //! Leniencies: what a contract lets a model write otherwise than its schema wants, each by name.
 //!
 //! A call is read strictly first. Only where that fails, a leniency that the contract names for this place (or the
-//! schema of the place itself, by `x-lenient`) may read the one value there otherwise, and only into one that the schema
-//! accepts. A value that is right is never touched, one that could be meant in two ways is refused, and each use is
-//! evidence: in the trace, the record, the approval, and in what admission answers.
+//! schema of the place itself, by `x-lenient`) may read the one value there otherwise, and only into one that the
+//! schema accepts. A value that is right is never touched, one that could be meant in two ways is refused, and each use
+//! is evidence: in the trace, the record, the approval, and in what admission answers.
 //!
 //! | name | what is taken |
 //! |---|---|
@@ -20,7 +20,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::fields::nearest;
+use crate::nearness::nearest;
+use crate::schema::shown_place;
 
 pub(crate) mod text;
 
@@ -75,7 +76,7 @@ pub struct Used {
     /// What allows it.
     #[serde(rename = "leniency")]
     pub by: Allowance,
-    /// The place in the arguments, a JSON pointer; `""` for the call as a whole.
+    /// The place in the arguments, a JSON pointer, whole; `""` for the call as a whole.
     pub at: String,
 }
 
@@ -224,11 +225,11 @@ impl Used {
     }
 }
 
-/// In words for people: `integer_as_string at /amount`.
+/// In words for people: `integer_as_string at /amount`. A long place is cut, and what is not seen is escaped.
 impl fmt::Display for Used {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.by.as_str())?;
-        if self.at.is_empty() { Ok(()) } else { write!(f, " at {}", self.at) }
+        if self.at.is_empty() { Ok(()) } else { write!(f, " at {}", shown_place(&self.at)) }
     }
 }
 
@@ -261,5 +262,7 @@ mod tests {
             assert_eq!(serde_json::from_value::<Used>(kept).unwrap(), used);
         }
         assert_eq!(Used::of_the_call(Leniency::CodeFence).to_string(), "code_fence");
+        let long = Used::at(Leniency::Trim, format!("/{}\u{1b}", "n".repeat(1000)));
+        assert_eq!(long.to_string(), format!("trim at /{}…", "n".repeat(64)), "cut where it is shown alone");
     }
 }

@@ -77,6 +77,7 @@ mod catalogue;
 mod caught;
 mod facts;
 mod lanes;
+mod nearness;
 mod policy;
 mod recovery;
 

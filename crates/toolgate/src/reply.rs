@@ -104,7 +104,7 @@ impl Reply {
         &self.call_id
     }
 
-    /// The name of the tool, as the model wrote it.
+    /// The name of the tool that was meant; as the model wrote it, where there is none.
     pub fn tool(&self) -> &str {
         &self.tool
     }

@@ -40,6 +40,7 @@ pub use bound::{Bounded, TooLarge, Truncated, bound_free};
 pub use inert::inert;
 pub(crate) use keywords::{type_of, types_of};
 pub(crate) use modern::Declared;
+pub(crate) use problems::pointer as shown_place;
 pub use problems::{Problem, Problems};
 pub(crate) use without::{LENIENT, without};
 

@@ -14,9 +14,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
+use toolgate::admission::Admission;
 use toolgate::backend::{Answer, Backend, Dispatch, Failure, FailureKind, Found, Looking, Lookup, Running};
 use toolgate::clock::{ManualClock, Millis};
+use toolgate::contract::Contract;
 use toolgate::gate::BuildError;
+use toolgate::json::Limits;
 use toolgate::ledger::Store;
 use toolgate::refusal::{Code, Effect};
 use toolgate::session::{Principal, Session};
@@ -446,4 +449,35 @@ async fn a_tool_that_repeated_a_secret_brought_it_into_the_record() {
     let record: String = gate.store().tail(10).await.unwrap().into_iter().map(|sealed| sealed.body).collect();
     assert!(record.contains("no card"), "{record}");
     assert!(!record.contains("4000 0027") && !record.contains("Ada Byron"), "{record}");
+}
+
+/// Levels of three variants each, all of which lead to the next level, above a list of integers.
+fn nested_variants(levels: usize) -> Value {
+    let variant = |tag: &str, next: usize| json!({ "type": "object", "properties": { tag: { "type": "integer" }, "next": { "$ref": format!("#/$defs/d{next}") } } });
+    let level = |next| json!({ "anyOf": [variant("a", next), variant("b", next), variant("c", next)] });
+    let mut definitions: Map<String, Value> = (0..levels).map(|n| (format!("d{n}"), level(n + 1))).collect();
+    let list = json!({ "type": "array", "items": { "type": "integer" }, "maxItems": 50_000 });
+    definitions.insert(format!("d{levels}"), list);
+    json!({ "$defs": definitions, "properties": { "top": { "$ref": "#/$defs/d0" } } })
+}
+
+#[test]
+fn many_wrong_items_below_many_variants_do_not_take_the_memory_of_the_machine() {
+    let items = json!(vec!["x"; 20_000]);
+    let sent = json!({ "top": (0..7).fold(items, |inner, _| json!({ "a": 1, "b": 1, "c": 1, "next": inner })) });
+    for imported in [false, true] {
+        for lenient in [json!([]), json!(["integer_as_string", "json_as_string", "null_as_absent", "trim"])] {
+            let keys = json!({
+                "description": "A tool.", "effect": "read", "imported": imported, "lenient": lenient,
+                "input": nested_variants(7),
+            });
+            let mut admission = Admission::new(Limits::default());
+            admission.add(Contract::parse("tool", &keys).unwrap()).unwrap();
+            let begun = std::time::Instant::now();
+            let refusal = admission.admit(&Call::new("", "tool", sent.to_string())).unwrap_err();
+            assert_eq!(refusal.code(), Code::InvalidArguments);
+            assert_eq!(refusal.problem_list().len(), 1, "too much is wrong to be told place by place");
+            assert!(begun.elapsed().as_secs() < 5, "{:?}", begun.elapsed());
+        }
+    }
 }

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use super::{Access, Contract, Fact, Tool, lint, names};
 use crate::backend::Backend;
-use crate::fields::{Problems, nearest};
+use crate::fields::Problems;
+use crate::nearness::nearest;
 use crate::schema::Problem;
 use crate::template::{Hole, Template};
 

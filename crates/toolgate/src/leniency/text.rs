@@ -42,7 +42,8 @@ type Opener = fn(&str, &Limits) -> Option<String>;
 const OPENERS: [(Leniency, Opener); 3] =
     [(Leniency::TrailingToken, before_tokens), (Leniency::CodeFence, in_fence), (Leniency::JsonAsString, in_string)];
 
-/// The text in the one fence that all of it is: ```` ```json ```` or ```` ``` ````, and nothing around it but white space.
+/// The text in the one fence that all of it is: ```` ```json ```` or ```` ``` ````, and nothing around it but white
+/// space.
 fn in_fence(text: &str, _: &Limits) -> Option<String> {
     let inside = text.trim().strip_prefix(FENCE)?.strip_suffix(FENCE)?;
     let named = inside.get(..4).is_some_and(|name| name.eq_ignore_ascii_case("json"));
@@ -58,8 +59,8 @@ fn in_string(text: &str, limits: &Limits) -> Option<String> {
     }
 }
 
-/// The text before the special tokens that it ends with. They stand after a whole value: one that is cut off or wrong in
-/// itself is never mended by taking something away.
+/// The text before the special tokens that it ends with. They stand after a whole value: one that is cut off or wrong
+/// in itself is never mended by taking something away.
 fn before_tokens(text: &str, limits: &Limits) -> Option<String> {
     let end = match in_fence_with_rest(text) {
         Some(end) => end,

@@ -6,12 +6,16 @@ use serde_json::Value;
 
 use super::graph::{Graph, NodeId, escaped};
 use super::inert::{self, below};
-use super::problems::{by_place, pointer};
+use super::problems::by_place;
 use super::{Schema, SchemaFault};
 use crate::leniency::{Allowance, Used};
 
-/// Checks that are made where all defaults together do not fit.
-const MOST_TRIED: usize = 32;
+/// Checks that fail in one round, where all defaults together do not fit. What is left then is not filled in.
+const MOST_FAILED: usize = 64;
+/// Rounds in which something is filled in: a default may tell the branch of a union, and with it more defaults.
+const MOST_ROUNDS: usize = 32;
+/// Bytes of the places of all defaults of one round.
+const MOST_OF_PLACES: usize = 4 << 20;
 
 /// A member that is absent, and its default.
 struct Gap<'s> {
@@ -21,34 +25,39 @@ struct Gap<'s> {
     default: &'s Value,
 }
 
+/// The gaps of one value.
+#[derive(Default)]
+struct Gaps<'s> {
+    found: Vec<Gap<'s>>,
+    /// What all their places take; beyond the bound no more are noted.
+    bytes: usize,
+}
+
 impl Schema {
     /// A value that fits, with the defaults of the optional members that are absent in it, and where. An object that is
-    /// absent itself is not made, but by a default of its own. No default is filled in
-    /// with which the value would not fit any more.
+    /// absent itself is not made, but by a default of its own. No default is filled in with which the value would not
+    /// fit any more.
+    ///
+    /// INVARIANT (one action): what is made of a value, sent again, is left as it is. Each round depends on the value
+    /// alone, and the last one fills nothing in. Where that does not come about, no default is filled in.
     pub(crate) fn with_defaults(&self, value: Value) -> (Value, Vec<Used>) {
-        let mut gaps = Vec::new();
-        self.find_gaps(&value, &[Graph::ROOT], &mut String::new(), &mut gaps);
-        if gaps.is_empty() {
-            return (value, Vec::new());
+        let (mut filled, mut used) = (value.clone(), Vec::new());
+        for _ in 0..=MOST_ROUNDS {
+            let mut gaps = Gaps::default();
+            self.find_gaps(&filled, &[Graph::ROOT], &mut String::new(), &mut gaps);
+            if gaps.bytes > MOST_OF_PLACES {
+                break;
+            }
+            let mut round = Round { schema: self, value: filled, used: Vec::new(), failed: 0 };
+            round.fill(&gaps.found);
+            filled = round.value;
+            if round.used.is_empty() {
+                used.sort_by(|one: &Used, other| by_place(&one.at, &other.at));
+                return (filled, used);
+            }
+            used.append(&mut round.used);
         }
-        let mut filled = value.clone();
-        gaps.iter().for_each(|gap| gap.fill(&mut filled));
-        if self.is_valid(&filled) {
-            return in_order(filled, gaps.iter().map(Gap::used).collect());
-        }
-        // One may hold only beside another, so all that are left are tried again after each that does.
-        let (mut filled, mut used, mut tried) = (value, Vec::new(), 0);
-        while let Some(next) = gaps.iter().position(|gap| {
-            tried += 1;
-            let mut with = filled.clone();
-            gap.fill(&mut with);
-            tried <= MOST_TRIED && self.is_valid(&with)
-        }) {
-            let gap = gaps.remove(next);
-            gap.fill(&mut filled);
-            used.push(gap.used());
-        }
-        in_order(filled, used)
+        (value, Vec::new())
     }
 
     /// The defaults of the document that their own schemas refuse, or that lack defaults of their own.
@@ -72,12 +81,12 @@ impl Schema {
     }
 
     fn lacks_defaults(&self, default: &Value, of: NodeId) -> bool {
-        let mut gaps = Vec::new();
+        let mut gaps = Gaps::default();
         self.find_gaps(default, &[of], &mut String::new(), &mut gaps);
-        !gaps.is_empty()
+        !gaps.found.is_empty()
     }
 
-    fn find_gaps<'s>(&'s self, value: &Value, entries: &[NodeId], at: &mut String, gaps: &mut Vec<Gap<'s>>) {
+    fn find_gaps<'s>(&'s self, value: &Value, entries: &[NodeId], at: &mut String, gaps: &mut Gaps<'s>) {
         match value {
             Value::Object(members) => {
                 let certain = self.readings(entries, value).certain;
@@ -87,7 +96,7 @@ impl Schema {
                     if !self.demanded(&certain, name)
                         && let Some(default) = self.default_of(&certain, name)
                     {
-                        gaps.push(Gap { parent: at.clone(), name, default });
+                        gaps.note(at, name, default);
                     }
                 }
                 for (name, value) in members.iter().filter(|(_, value)| value.is_object() || value.is_array()) {
@@ -115,10 +124,43 @@ impl Schema {
     }
 }
 
-/// Uses in the order of their places.
-fn in_order(value: Value, mut used: Vec<Used>) -> (Value, Vec<Used>) {
-    used.sort_by(|one, other| by_place(&one.at, &other.at));
-    (value, used)
+/// What is filled into one value.
+struct Round<'s> {
+    schema: &'s Schema,
+    value: Value,
+    used: Vec<Used>,
+    failed: usize,
+}
+
+impl Round<'_> {
+    /// All of these that fit beside what is there: together, else half by half.
+    fn fill(&mut self, gaps: &[Gap<'_>]) {
+        if gaps.is_empty() || self.failed > MOST_FAILED {
+            return;
+        }
+        let mut with = self.value.clone();
+        gaps.iter().for_each(|gap| gap.fill(&mut with));
+        if self.schema.is_valid(&with) {
+            self.value = with;
+            self.used.extend(gaps.iter().map(Gap::used));
+            return;
+        }
+        self.failed += 1;
+        if gaps.len() > 1 {
+            let (first, second) = gaps.split_at(gaps.len() / 2);
+            self.fill(first);
+            self.fill(second);
+        }
+    }
+}
+
+impl<'s> Gaps<'s> {
+    fn note(&mut self, parent: &str, name: &'s str, default: &'s Value) {
+        self.bytes = self.bytes.saturating_add(parent.len() + name.len());
+        if self.bytes <= MOST_OF_PLACES {
+            self.found.push(Gap { parent: parent.to_owned(), name, default });
+        }
+    }
 }
 
 impl Gap<'_> {
@@ -129,6 +171,94 @@ impl Gap<'_> {
     }
 
     fn used(&self) -> Used {
-        Used { by: Allowance::FillDefaults, at: pointer(&format!("{}/{}", self.parent, escaped(self.name))) }
+        Used { by: Allowance::FillDefaults, at: format!("{}/{}", self.parent, escaped(self.name)) }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::disallowed_methods, reason = "a test may panic")]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::{Map, json};
+
+    use super::*;
+
+    fn filled(schema: &Schema, value: Value) -> Value {
+        let (filled, used) = schema.with_defaults(value.clone());
+        assert_eq!(used.is_empty(), filled == value);
+        let (again, used) = schema.with_defaults(filled.clone());
+        assert_eq!((again, used), (filled.clone(), Vec::new()), "{value}");
+        filled
+    }
+
+    #[test]
+    fn a_default_that_tells_the_branch_of_a_union_brings_the_defaults_of_that_branch() {
+        let schema = Schema::input(&json!({
+            "properties": { "kind": { "enum": ["a", "b"], "default": "a" }, "n": {} },
+            "anyOf": [
+                { "properties": { "kind": { "const": "a" }, "n": { "type": "integer", "default": 5 } } },
+                { "properties": { "kind": { "const": "b" } } },
+            ],
+        }))
+        .unwrap();
+        assert_eq!(filled(&schema, json!({})), json!({ "kind": "a", "n": 5 }));
+        assert_eq!(filled(&schema, json!({ "kind": "a" })), json!({ "kind": "a", "n": 5 }));
+        assert_eq!(filled(&schema, json!({ "kind": "b" })), json!({ "kind": "b" }));
+    }
+
+    #[test]
+    fn two_defaults_that_cannot_both_be_do_not_leave_the_thirty_third_out() {
+        let mut properties: Map<String, Value> =
+            (0..100).map(|n| (format!("m{n:03}"), json!({ "type": "integer", "default": n }))).collect();
+        properties.extend(["y", "z"].map(|name| (name.to_owned(), json!({ "default": name }))));
+        let schema = Schema::input(&json!({ "properties": properties, "not": { "required": ["y", "z"] } })).unwrap();
+        let filled = filled(&schema, json!({}));
+        assert_eq!((filled.as_object().unwrap().len(), &filled["y"], filled.get("z")), (101, &json!("y"), None));
+    }
+
+    #[test]
+    fn defaults_that_never_end_are_not_filled_in() {
+        let schema = Schema::input(&json!({
+            "properties": { "next": { "type": "object", "default": {} } },
+            "allOf": [{ "$ref": "#/$defs/link" }],
+            "$defs": { "link": { "properties": { "next": { "$ref": "#/$defs/deeper" } } },
+                "deeper": { "properties": { "next": { "type": "object", "default": {} } },
+                    "allOf": [{ "$ref": "#/$defs/link" }] } },
+        }))
+        .unwrap();
+        assert_eq!(filled(&schema, json!({})), json!({}));
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_made_of_a_value_is_left_as_it_is_when_it_is_sent_again(
+            defaults in proptest::collection::vec(proptest::option::of(0..3_i64), 8),
+            tags in proptest::collection::vec((0..8_usize, 0..3_i64, 0..8_usize), 0..4),
+            apart in proptest::collection::vec((0..8_usize, 0..8_usize), 0..4),
+            sent in proptest::collection::vec(proptest::option::of(0..3_i64), 8),
+        ) {
+            let name = |n: usize| format!("m{n}");
+            let properties: Map<String, Value> = defaults.iter().enumerate().map(|(n, default)| {
+                let schema = default.map_or(json!({ "type": "integer", "description": "n" }), |d| json!({ "type": "integer", "default": d }));
+                (name(n), schema)
+            }).collect();
+            let unions = tags.iter().map(|(tag, value, other)| json!({ "anyOf": [
+                { "properties": { name(*tag): { "const": value }, name(*other): { "default": 1 } }, "required": [name(*tag)] },
+                { "properties": { name(*tag): { "const": 9 } }, "required": [name(*tag)] },
+                { "not": { "required": [name(*tag)] } },
+            ] }));
+            let apart = apart.iter().filter(|(a, b)| a != b).map(|(a, b)| json!({ "not": { "required": [name(*a), name(*b)] } }));
+            let rules: Vec<Value> = unions.chain(apart).collect();
+            let mut document = json!({ "properties": properties });
+            if !rules.is_empty() { document["allOf"] = json!(rules); }
+            let schema = Schema::input(&document).map_err(|faults| TestCaseError::fail(format!("{document}: {faults:?}")))?;
+            let sent: Map<String, Value> = sent.iter().enumerate()
+                .filter_map(|(n, value)| value.map(|value| (name(n), json!(value)))).collect();
+            let sent = Value::Object(sent);
+            if schema.is_valid(&sent) {
+                let made = filled(&schema, sent);
+                prop_assert!(schema.is_valid(&made));
+            }
+        }
     }
 }

@@ -13,12 +13,17 @@ const MAX_NAMES: usize = 24;
 const MAX_VALUES: usize = 12;
 const MAX_VALUES_LENGTH: usize = 200;
 const MAX_SENTENCE: usize = 120;
+/// Bytes of a word that may be meant as another one.
+const MAX_COMPARED: usize = 512;
 /// Bytes of a string that is read as JSON, to see what it would be.
 const MAX_DECODED: usize = 16_384;
 
 /// The candidate that `word` was meant to be, if one is near: the same but for case and separators, a slip of the
 /// keyboard, or a part of the name.
 pub(super) fn near<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    if word.len() > MAX_COMPARED {
+        return None;
+    }
     let wanted = folded(word);
     let length = wanted.chars().count();
     if length == 0 || length > 64 {

@@ -360,7 +360,7 @@ fn twins(value: &Value) -> Option<(usize, usize)> {
 }
 
 /// A pointer that is fit to be shown: long names and long ways cut, what is not seen escaped.
-pub(super) fn pointer(at: &str) -> String {
+pub(crate) fn pointer(at: &str) -> String {
     if at.len() <= MAX_NAME && is_printable_ascii(at) {
         return at.to_owned();
     }

@@ -1,6 +1,8 @@
 //! Which schemas hold for a value, given what the value is: references followed, and of each union the branch that is
 //! meant, where the value tells.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use super::Schema;
@@ -21,9 +23,10 @@ impl Schema {
     /// is left out: it may hold or not.
     pub(super) fn readings(&self, entries: &[NodeId], value: &Value) -> Readings {
         let mut readings = Readings::default();
+        let mut seen = BTreeSet::new();
         let mut next: Vec<NodeId> = entries.iter().rev().copied().collect();
         while let Some(id) = next.pop() {
-            if readings.certain.contains(&id) {
+            if !seen.insert(id) {
                 continue;
             }
             readings.certain.push(id);

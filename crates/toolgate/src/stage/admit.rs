@@ -12,8 +12,8 @@ use crate::call::{Call, OperationId, Ref, TraceContext};
 use crate::catalogue::Catalogue;
 use crate::contract::{Contract, Registered};
 use crate::json::{Digest, Limits};
-use crate::leniency::{Leniency, Used};
-use crate::refusal::{Code, Refusal};
+use crate::leniency::Used;
+use crate::refusal::Refusal;
 use crate::session::Session;
 use crate::trace::{Learned, Trace};
 
@@ -24,8 +24,8 @@ pub(crate) struct Admit {
 }
 
 /// A call of a known tool whose arguments keep its schema. INVARIANT (verbatim): the arguments are the ones that were
-/// sent, but at the places of `leniencies`, where the contract allows otherwise by name. A `null` of strict mode says that
-/// nothing was sent.
+/// sent, but at the places of `leniencies`, where the contract allows otherwise by name. A `null` of strict mode says
+/// that nothing was sent.
 #[derive(Debug)]
 pub(crate) struct Admitted {
     tool: Arc<Registered>,
@@ -43,6 +43,12 @@ pub(crate) struct Admitted {
     trace: Trace,
 }
 
+/// A call under the name of its tool.
+pub(crate) struct Named {
+    call: Call,
+    naming: Naming,
+}
+
 /// What the checks of this stage found, before it is a proof.
 struct Checked {
     tool: Arc<Registered>,
@@ -50,27 +56,36 @@ struct Checked {
     call_digest: Digest,
 }
 
+impl Named {
+    pub(crate) fn call(&self) -> &Call {
+        &self.call
+    }
+}
+
 impl Admit {
     pub(crate) fn new(catalogue: Arc<Catalogue>, limits: Limits) -> Self {
         Self { catalogue, limits }
     }
 
-    pub(crate) fn enter(&self, call: Call, session: Arc<Session>, reference: Ref) -> Result<Admitted, Stop> {
+    pub(crate) fn enter(&self, named: Named, session: Arc<Session>, reference: Ref) -> Result<Admitted, Stop> {
         let started = Instant::now();
         let mut trace = Trace::start();
-        let checked = match self.check(&call, &session) {
+        let checked = match self.check(&named, &session) {
             Ok(checked) => checked,
             Err(refusal) => {
-                let learned = Learned::new().with("refused", refusal.code().as_str());
-                trace.note("admit", asked(learned, &session, call.traced.as_ref()));
+                let learned = with_spelling(Learned::new(), &named.naming);
+                let learned = learned.with("refused", refusal.code().as_str());
+                trace.note("admit", asked(learned, &session, named.call.traced.as_ref()));
                 return Err(Stop::refused(refusal, trace));
             }
         };
         let Checked { tool, arguments, call_digest } = checked;
+        let Named { call, naming } = named;
         let args_digest = arguments.digest();
         let Parts { members, masked, leniencies, absent } = arguments.into_parts();
         let learned = learned(&tool.contract, args_digest, call_digest, masked);
-        let learned = with_leniencies(learned, &tool.contract, &leniencies);
+        let learned = with_spelling(learned, &naming);
+        let learned = if leniencies.is_empty() { learned } else { learned.with("leniencies", json!(leniencies)) };
         let learned = if absent.is_empty() { learned } else { learned.with("absent", absent) };
         trace.note("admit", asked(learned, &session, call.traced.as_ref()));
         let deadline = started + tool.contract.deadline;
@@ -92,30 +107,26 @@ impl Admit {
         })
     }
 
-    fn check(&self, call: &Call, session: &Session) -> Result<Checked, Refusal> {
-        let (tool, naming) = self.find(&call.tool, session)?;
+    /// The call by the name of its tool, where it was made by a short form, or by a name that is near, of one that this
+    /// session may know. All that is said of the call from here on is said of that tool.
+    pub(crate) fn named(&self, call: Call, session: &Session) -> Named {
+        let called = |tool: &Contract, call: Call| Call { tool: tool.name.clone(), ..call };
+        if let Some(tool) = self.catalogue.find(&call.tool, session) {
+            return Named { call: called(&tool.contract, call), naming: Naming::Exact };
+        }
+        match admission::near_tool(&call.tool, self.catalogue.of(session)) {
+            Some(tool) => Named { naming: Naming::Near(call.tool.clone()), call: called(tool, call) },
+            None => Named { call, naming: Naming::Exact },
+        }
+    }
+
+    fn check(&self, Named { call, naming }: &Named, session: &Session) -> Result<Checked, Refusal> {
+        let unknown = || admission::unknown_tool(&call.tool, self.catalogue.of(session).map(Contract::name));
+        let tool = self.catalogue.find(&call.tool, session).ok_or_else(unknown)?;
         let arguments = admission::check(&tool.contract, call, naming, &self.limits)?;
         let (args, own) = (arguments.digest().hex(), tool.contract.digest.hex());
         let call_digest = Digest::of_all(&[b"[\"", args.as_bytes(), b"\",\"", own.as_bytes(), b"\"]"]);
-        Ok(Checked { tool, arguments, call_digest })
-    }
-
-    /// The call by the name of its tool, where it was made by a short form that this session may know.
-    pub(crate) fn named(&self, call: Call, session: &Session) -> Call {
-        match self.catalogue.find(&call.tool, session) {
-            Some(tool) if tool.contract.name != call.tool => Call { tool: tool.contract.name.clone(), ..call },
-            Some(_) | None => call,
-        }
-    }
-
-    /// The tool of this name, or the one whose name is near and who takes that, among what this session may see.
-    fn find(&self, name: &str, session: &Session) -> Result<(Arc<Registered>, Naming), Refusal> {
-        if let Some(tool) = self.catalogue.find(name, session) {
-            return Ok((Arc::clone(tool), Naming::Exact));
-        }
-        let near = admission::near_tool(name, self.catalogue.of(session))?;
-        let tool = self.catalogue.find(&near.name, session).ok_or_else(|| Refusal::before(Code::UnknownTool))?;
-        Ok((Arc::clone(tool), Naming::Near))
+        Ok(Checked { tool: Arc::clone(tool), arguments, call_digest })
     }
 }
 
@@ -127,16 +138,12 @@ fn learned(contract: &Contract, args_digest: Digest, call_digest: Digest, masked
         .with("arguments", masked)
 }
 
-/// Where the call was taken otherwise than it stands; the tool, where its name was.
-fn with_leniencies(learned: Learned, contract: &Contract, leniencies: &[Used]) -> Learned {
-    if leniencies.is_empty() {
-        return learned;
+/// The name that was said, where it is not the tool's own: the record is under the name of the tool.
+fn with_spelling(learned: Learned, naming: &Naming) -> Learned {
+    match naming {
+        Naming::Exact => learned,
+        Naming::Near(spelled) => learned.with("spelled", spelled.as_str()),
     }
-    let named = match leniencies.contains(&Used::of_the_call(Leniency::NearToolName)) {
-        true => learned.with("tool", contract.name.as_str()),
-        false => learned,
-    };
-    named.with("leniencies", json!(leniencies))
 }
 
 /// What the call came with, beside what the model wrote: without the tags nobody could tell why a tool was not there.
