@@ -176,7 +176,7 @@ impl Stream {
     }
 
     /// The index tells, then the id, then the place in the chunk. An id is told once, so another id on the same index is
-    /// another call.
+    /// another call of a stream that does not count its calls, and a fault of one that does.
     fn owner(&self, frame: &Frame<'_>, item: &[u8], piece: &Piece<'_>) -> Result<Owner, WireFault> {
         let last = |slot: Slot| self.calls.iter().rposition(|call| call.slot == slot);
         let by_id = |id: &[u8], slot: Option<Slot>| {
@@ -190,6 +190,11 @@ impl Stream {
             (Some(slot), Some(id)) => match (by_id(id, Some(slot)), last(slot)) {
                 (Some(known), _) => Owner::Known(known),
                 (None, Some(last)) if without_id(last) => Owner::Known(last),
+                (None, Some(_)) if self.counts(slot) => {
+                    let found =
+                        "another id on an index that is in use, among calls that have each an index of their own";
+                    return Err(frame.fault(item, found, SENT_AGAIN));
+                }
                 (None, Some(_)) => Owner::New(slot, Some("another id on an index that is in use: another call")),
                 (None, None) => Owner::New(slot, None),
             },
@@ -211,6 +216,11 @@ impl Stream {
                 }
             }
         })
+    }
+
+    /// Whether the stream tells its calls apart by their indices: one has another index than this.
+    fn counts(&self, slot: Slot) -> bool {
+        self.calls.iter().any(|call| matches!(call.slot, Slot::Index(_)) && call.slot != slot)
     }
 
     fn take(&mut self, frame: &Frame<'_>, item: &[u8], owner: Owner, piece: &Piece<'_>) -> Result<(), WireFault> {
