@@ -245,8 +245,8 @@ impl Stream {
 
     pub(super) fn end(self, limits: &Limits) -> Result<Turn, WireFault> {
         let Self { dialect, calls: growing, whole, cut_off, warnings, .. } = self;
-        if let Some(whole) = whole {
-            let whole = Turn { warnings: warnings.0, ..whole };
+        if let Some(mut whole) = whole {
+            whole.warnings.extend(warnings.0);
             return Ok(if cut_off { whole.cut() } else { whole });
         }
         let (calls, doubts): (Vec<Vec<u8>>, Vec<Doubts>) = growing.into_iter().map(Growing::end).unzip();
