@@ -25,6 +25,7 @@ mod openai_responses;
 mod stream;
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::fmt;
 
 use serde::Serialize;
@@ -237,7 +238,8 @@ impl fmt::Display for Dialect {
 impl Turn {
     fn new(dialect: Dialect, calls: Vec<(Proposed, Address)>, cut_off: bool) -> Self {
         let (calls, addresses): (Vec<Proposed>, Vec<Address>) = calls.into_iter().unzip();
-        let turn = Self { calls, asked: Asked { dialect, addresses }, cut_off, warnings: Vec::new() };
+        let warnings = doubled(&addresses);
+        let turn = Self { calls, asked: Asked { dialect, addresses }, cut_off, warnings };
         if cut_off { turn.cut() } else { turn }
     }
 
@@ -331,6 +333,21 @@ fn failed(fault: &Fault) -> Refusal {
                 .fixed_by(Fix::Operator)
         }
     }
+}
+
+/// A warning for each call whose id is that of one before it. Ids are the provider's: a gate keeps its calls apart
+/// without them.
+fn doubled(addresses: &[Address]) -> Vec<Warning> {
+    let mut ids = BTreeSet::new();
+    let mut warnings = Vec::new();
+    for (index, address) in addresses.iter().enumerate() {
+        let Some(id) = address.id.as_ref().and_then(Value::as_str).filter(|id| !id.is_empty()) else { continue };
+        if !ids.insert(id) {
+            let message = "the id of a call before it; each is answered, in the order of the calls";
+            warnings.push(Warning { at: format!("/{index}"), code: "duplicate_call_id", message: message.into() });
+        }
+    }
+    warnings
 }
 
 fn text(answer: &impl Serialize) -> String {

@@ -4,9 +4,11 @@
     clippy::expect_used,
     clippy::panic,
     clippy::disallowed_methods,
-    reason = "a test may panic"
+    clippy::print_stdout,
+    reason = "a test may panic, and say what it found"
 )]
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde_json::Value;
@@ -34,7 +36,7 @@ struct Case {
 #[test]
 fn every_text_is_accepted_or_refused_as_it_should_be() {
     let limits = Limits::default();
-    let mut wrong = Vec::new();
+    let (mut counts, mut wrong) = (BTreeMap::new(), Vec::new());
     for case in cases() {
         let outcome = read(&case.bytes, &limits).map_err(|flaw| flaw.code);
         let stricter = STRICTER.iter().find(|(name, ..)| *name == case.name);
@@ -49,6 +51,11 @@ fn every_text_is_accepted_or_refused_as_it_should_be() {
         if !right {
             wrong.push(format!("{}: {} but {outcome:?}", case.name, case.expect));
         }
+        let what = stricter.map_or(case.expect, |(.., reason)| format!("accept, refused by design: {reason}"));
+        *counts.entry(what).or_insert(0) += 1;
+    }
+    for (what, count) in &counts {
+        println!("json: {count:>4} {what}");
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

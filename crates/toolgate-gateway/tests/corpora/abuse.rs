@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use toolgate::contract::Contract;
 use toolgate::wire::Dialect;
 
-use super::{admit, rows, tell, verdicts};
+use super::{admit, reaching, rows, tell, told, verdicts, words};
 
 /// The surfaces that calls and contracts come in at.
 const SURFACES: [&str; 4] = ["args", "wire", "name", "schema"];
@@ -15,36 +15,29 @@ const SURFACES: [&str; 4] = ["args", "wire", "name", "schema"];
 /// Surfaces at which some abuse is stopped by admission already.
 const ALSO: [&str; 2] = ["identity", "approval"];
 
-/// What of the corpus admission cannot see, and how many variants there are of each kind. The requests to a door are sent
-/// to one in `tests/suite/stories/abuse.rs`.
-const BEYOND: [(&str, usize); 8] = [
-    ("definitions of an upstream, which the wrapped gate guards", 1),
-    ("paths are confined by the backend that opens them", 9),
-    ("requests, which the HTTP doors guard", 5),
-    ("the places of a URL are guarded by the backend that fills them", 6),
-    ("the text of another configuration language; a contract comes as JSON here", 7),
-    ("names as dialects show them, which the test below calls", 1),
-    ("told in steps, of which admission is one", 2),
-    ("told in words: the tests of schema build it", 1),
-];
-
 /// One variant of a row.
 struct Try {
     name: String,
     case: Value,
+    expect: Expect,
+}
+
+/// What must become of a variant.
+struct Expect {
     /// The outcomes that are right.
     outcomes: Vec<String>,
+    /// Calls that reach a tool: exact where the outcome is `ok`, else at most.
+    backend_calls: usize,
 }
 
 #[test]
 fn every_abuse_of_a_call_or_a_contract_is_stopped_as_it_should_be() {
-    let (mut counts, mut beyond) = (BTreeMap::new(), BTreeMap::new());
+    let mut counts = BTreeMap::new();
     let mut tries = Vec::new();
-    let rows = rows("abuse.jsonl");
-    for row in &rows {
+    for row in &rows("abuse.jsonl") {
         for (index, variant) in variants(row).into_iter().enumerate() {
             let is_of = |surfaces: &[&str]| surfaces.iter().any(|surface| row["surface"] == *surface);
-            let stopped_here = is_of(&ALSO) && outcomes(row, index) == ["invalid_args"];
+            let stopped_here = is_of(&ALSO) && expect(row, index).outcomes == ["invalid_args"];
             if !is_of(&SURFACES) && !stopped_here {
                 continue;
             }
@@ -52,25 +45,32 @@ fn every_abuse_of_a_call_or_a_contract_is_stopped_as_it_should_be() {
                 Ok(cases) => tries.extend(cases.into_iter().map(|mut case| {
                     let name = format!("{} {} variant {index} {}", row["id"], row["threat"], case["dialect"]);
                     case["id"] = json!(name);
-                    Try { name, case, outcomes: outcomes(row, index) }
+                    Try { name, case, expect: expect(row, index) }
                 })),
-                Err(why) => *beyond.entry(why).or_insert(0) += 1,
+                Err(why) => *counts.entry(format!("beyond admission: {why}")).or_insert(0) += 1,
             }
         }
     }
     let cases: Vec<Value> = tries.iter().map(|one| one.case.clone()).collect();
     let mut wrong = Vec::new();
-    for (Try { name, outcomes, .. }, answer) in tries.iter().zip(admit(&cases)) {
+    let mut all = 0;
+    for (Try { name, case, expect }, answer) in tries.iter().zip(admit(&cases)) {
         let found = verdicts(&answer);
-        let right = found.iter().all(|verdict| outcomes.iter().any(|outcome| ours(outcome).contains(&verdict.code())));
-        match right && !found.is_empty() {
-            true => *counts.entry("checked".to_owned()).or_insert(0) += 1,
-            false => wrong.push(format!("{name}: expected {outcomes:?}, got {found:?}")),
+        let is_right = |verdict| expect.outcomes.iter().any(|outcome| words::is_outcome(outcome, verdict));
+        if found.is_empty() || !found.iter().all(is_right) {
+            wrong.push(format!("{name}: expected {:?}, got {found:?}", expect.outcomes));
+            continue;
+        }
+        match reaching(case, &found) {
+            Ok(calls) if calls == expect.backend_calls || calls == 0 && expect.outcomes != ["ok"] => {
+                *counts.entry(format!("checked: {}", expect.outcomes.join(" or "))).or_insert(0) += 1;
+                all += calls;
+            }
+            Ok(calls) => wrong.push(format!("{name}: {calls} calls reached a tool, not {}", expect.backend_calls)),
+            Err(why) => wrong.push(format!("{name}: {why}")),
         }
     }
-    if !rows.is_empty() {
-        assert_eq!(beyond, BTreeMap::from(BEYOND));
-    }
+    counts.insert("calls reached a tool".to_owned(), all);
     tell("abuse", &counts);
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
@@ -79,23 +79,11 @@ fn variants(row: &Value) -> Vec<Value> {
     row["input"]["variants"].as_array().cloned().unwrap_or_else(|| vec![row["input"].clone()])
 }
 
-fn outcomes(row: &Value, index: usize) -> Vec<String> {
-    let outcome = &row["expect"]["outcome"];
-    let outcome = outcome.get(index).unwrap_or(outcome);
-    outcome.as_str().unwrap().split('|').map(str::to_owned).collect()
-}
-
-/// The codes that an outcome of the corpus means here; an admitted call has none.
-fn ours(outcome: &str) -> &'static [&'static str] {
-    match outcome {
-        "ok" => &[""],
-        "invalid_args" => &["invalid_json", "invalid_arguments"],
-        "reject_wire" => &["broken_message", "invalid_call", "invalid_json", "turn_truncated"],
-        "unknown_tool" => &["unknown_tool"],
-        "config_rejected" => &["invalid_contract"],
-        "budget_exceeded" => &["broken_message"],
-        _ => &[],
-    }
+/// What a row expects of one of its variants: a list has an entry for each.
+fn expect(row: &Value, index: usize) -> Expect {
+    let of = |member: &str| row["expect"][member].get(index).unwrap_or(&row["expect"][member]).clone();
+    let outcomes = of("outcome").as_str().unwrap().split('|').map(str::to_owned).collect();
+    Expect { outcomes, backend_calls: of("backend_calls").as_u64().unwrap().try_into().unwrap() }
 }
 
 /// The dialects whose messages hold several calls.
@@ -111,9 +99,13 @@ const DIALECTS: [Dialect; 6] = [
 /// A variant as cases, one for each dialect where it does not say in which; or why admission cannot see it.
 fn cases(row: &Value, variant: &Value) -> Result<Vec<Value>, &'static str> {
     beyond(row)?;
+    if let Some(tools) = variant["upstream"]["tools"].as_array().filter(|_| row["surface"] == "name") {
+        let listed = |tool: &Value| json!({ "contract": named(tool["name"].as_str().unwrap()), "input": {} });
+        return Ok(tools.iter().map(listed).collect());
+    }
     let calls = match variant.get("call").filter(|call| call["name"].is_string()) {
         Some(call) => vec![(call["name"].as_str().unwrap().to_owned(), call["args"].clone())],
-        None => match variant["gen"].as_str().and_then(count_of_calls) {
+        None => match variant["gen"].as_str().and_then(told::count_of_calls) {
             Some(count) => vec![(contract(row)["name"].as_str().unwrap().to_owned(), json!({})); count],
             None => return case(row, variant).map(|case| vec![case]),
         },
@@ -148,6 +140,14 @@ fn case(row: &Value, variant: &Value) -> Result<Value, &'static str> {
     } else if let Some(schema) = variant["config"].get("schema") {
         case["contract"]["input"] = schema.clone();
         case["input"] = json!({});
+    } else if let Some(schema) = text("config_gen").and_then(told::chained_schema) {
+        case["contract"]["input"] = schema;
+        case["input"] = json!({ "value": 3 });
+    } else if let Some(names) = text("config_raw").and_then(told::loaded_together) {
+        case = json!({ "contracts": names.into_iter().map(named).collect::<Vec<_>>(), "dialect": "mcp", "input": {} });
+    } else if let Some(stream) = variant["steps"].as_array().and_then(|steps| told::stream(steps)) {
+        case["dialect"] = json!("openai-chat");
+        case["input"] = stream;
     } else {
         return Err(otherwise(row, variant));
     }
@@ -171,49 +171,45 @@ fn otherwise(row: &Value, variant: &Value) -> &'static str {
     for (member, why) in [
         ("http", "requests, which the HTTP doors guard"),
         ("upstream", "definitions of an upstream, which the wrapped gate guards"),
-        ("config_raw", "the text of another configuration language; a contract comes as JSON here"),
-        ("steps", "told in steps, of which admission is one"),
+        ("config_raw", "the text of a contract file, which the test of files writes"),
+        ("steps", "told in steps of connections, which the HTTP doors guard"),
     ] {
         if variant.get(member).is_some() {
             return why;
         }
     }
-    "told in words: the tests of schema build it"
+    "told in words that nothing here builds"
 }
 
-/// How many calls a message has of which is told: "a message with N tool calls".
-fn count_of_calls(told: &str) -> Option<usize> {
-    let (count, _) = told.strip_prefix("a message with ")?.split_once(" tool calls")?;
-    count.parse().ok()
-}
-
-/// The contracts of a row that is told in steps and is about how their names are shown: "contracts A and B exist".
+/// The contracts of a row that is told in steps and is about how their names are shown.
 fn named_in(row: &Value) -> Option<[&str; 2]> {
     row["input"].get("steps").filter(|_| row["surface"] == "name")?;
-    let (_, told) = row["given"].as_str()?.split_once("contracts ")?;
-    let (first, second) = told.strip_suffix(" exist")?.split_once(" and ")?;
-    Some([first, second])
+    told::two_contracts(row["given"].as_str()?)
+}
+
+fn named(name: &str) -> Value {
+    json!({ "name": name, "description": "A tool.", "effect": "read", "input": {} })
 }
 
 #[test]
 fn each_name_that_a_dialect_shows_calls_its_own_contract() {
     for row in rows("abuse.jsonl") {
         let Some(names) = named_in(&row) else { continue };
-        let keys = |name: &str| json!({ "name": name, "description": "A tool.", "effect": "read", "input": {} });
-        let contracts: Vec<Contract> = names.iter().map(|name| Contract::parse(name, &keys(name)).unwrap()).collect();
+        let contracts: Vec<Contract> = names.iter().map(|name| Contract::parse(name, &named(name)).unwrap()).collect();
         for dialect in DIALECTS {
             let definitions = dialect.definitions(&contracts.iter().collect::<Vec<_>>());
             let mut shown = Vec::new();
             names_in(&definitions, &mut shown);
             let calls: Vec<(String, Value)> = shown.iter().map(|name| (name.clone(), json!({}))).collect();
             let case = json!({
-                "id": "names", "contracts": names.map(keys), "dialect": dialect.as_str(),
+                "id": "names", "contracts": names.map(named), "dialect": dialect.as_str(),
                 "input": message(dialect, &calls),
             });
-            let [answer] = &admit(&[case])[..] else { panic!("one answer") };
+            let [answer] = &admit(std::slice::from_ref(&case))[..] else { panic!("one answer") };
             let called: Vec<&str> =
                 answer["calls"].as_array().unwrap().iter().map(|call| call["tool"].as_str().unwrap()).collect();
             assert_eq!(called, names, "{} {dialect}: {shown:?}", row["id"]);
+            assert_eq!(reaching(&case, &verdicts(answer)), Ok(names.len()), "{} {dialect}", row["id"]);
         }
     }
 }

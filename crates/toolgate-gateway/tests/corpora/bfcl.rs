@@ -66,6 +66,78 @@ fn every_good_call_is_admitted_and_every_other_refused() {
     assert!(stricter * 100 <= calls.len(), "{stricter} of {} calls are refused by design alone", calls.len());
 }
 
+/// What of the wrong calls `null_as_absent` does not take, by what stands there.
+const STILL_WRONG: [(&str, &str); 5] = [
+    ("null for a member that is required", "it may not be absent either"),
+    ("a value outside of an enum", "a word for \"any\" or \"none\", or a value that nobody listed"),
+    ("a text in place of another type", "a name in source text, or a word for \"any\""),
+    ("a value of another type in place of a text", "no leniency turns a value into text"),
+    ("a member that is required and missing", "nothing stands in for it"),
+];
+
+/// What kind of problem it is, and whether it is a null that could be absent.
+fn kind(code: &str, at: &str, args: &Value, required: &[String]) -> &'static str {
+    let value = args.pointer(at);
+    match (code, value) {
+        ("required", _) => "a member that is required and missing",
+        ("type" | "enum", Some(Value::Null)) if required.iter().any(|name| *name == at) => {
+            "null for a member that is required"
+        }
+        ("type" | "enum", Some(Value::Null)) => "null for a member that is optional",
+        ("enum", Some(_)) => "a value outside of an enum",
+        ("type", Some(Value::String(_))) => "a text in place of another type",
+        ("type", Some(_)) => "a value of another type in place of a text",
+        _ => "not explained",
+    }
+}
+
+/// The places of the top level's required members.
+fn required(schema: &Value) -> Vec<String> {
+    let names = schema["required"].as_array().cloned().unwrap_or_default();
+    names.iter().map(|name| format!("/{}", name.as_str().unwrap())).collect()
+}
+
+#[test]
+fn null_as_absent_takes_each_wrong_call_whose_nulls_are_optional_and_leaves_what_is_explained() {
+    let schemas = schemas();
+    let calls: Vec<Value> = rows("bfcl/calls.jsonl").into_iter().filter(|call| call["valid"] == false).collect();
+    let schema = |call: &Value| &schemas[call["schema"].as_str().unwrap()];
+    let case = |(index, call): (usize, &Value), lenient: &[&str]| {
+        let mut contract = contract(schema(call));
+        contract["lenient"] = json!(lenient);
+        json!({ "id": index, "contract": contract, "input": call["args"] })
+    };
+    let of = |lenient: &[&str]| admit(&calls.iter().enumerate().map(|call| case(call, lenient)).collect::<Vec<_>>());
+    let (mut counts, mut wrong) = (BTreeMap::new(), Vec::new());
+    for ((call, strict), lenient) in calls.iter().zip(of(&[])).zip(of(&["null_as_absent"])) {
+        let required = required(&schema(call)["parameters"]);
+        let kinds = |verdict: &Verdict| -> Vec<&str> {
+            let Verdict::Refused { problems, .. } = verdict else { return Vec::new() };
+            problems.iter().map(|(code, at)| kind(code, at, &call["args"], &required)).collect()
+        };
+        let (before, after) = (&verdicts(&strict)[0], &verdicts(&lenient)[0]);
+        let optional = "null for a member that is optional";
+        let what = match after {
+            Verdict::Taken(names) if names.iter().all(|name| name == "null_as_absent") => {
+                kinds(before).iter().all(|kind| *kind == optional).then(|| format!("taken: {optional}"))
+            }
+            Verdict::Taken(_) | Verdict::Admitted => None,
+            Verdict::Refused { .. } => {
+                let kinds = kinds(after);
+                let why = kinds.iter().map(|kind| STILL_WRONG.iter().find(|(listed, _)| listed == kind));
+                let why = why.collect::<Option<Vec<_>>>().and_then(|why| why.first().copied());
+                why.map(|(kind, why)| format!("still wrong: {kind} ({why})"))
+            }
+        };
+        match what {
+            Some(what) => *counts.entry(what).or_insert(0) += 1,
+            None => wrong.push(format!("{} ({}): {before:?}, then {after:?}", call["case"], call["why"])),
+        }
+    }
+    tell("bfcl", &counts);
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
 #[test]
 fn every_schema_compiles_once_its_types_are_those_of_json_schema() {
     let case = |(id, row): (&String, &Value)| json!({ "id": id, "contract": contract(row), "input": "" });

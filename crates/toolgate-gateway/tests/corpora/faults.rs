@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 use toolgate::wire::Dialect;
 
-use super::{Verdict, admit, rows, tell, verdicts};
+use super::words::{self, Codes, Expected};
+use super::{Verdict, admit, reaching, rows, tell, verdicts};
 
 /// Kinds of rows whose verdict differs by design. One that no longer differs fails the run.
 const DIFFERENT: [(&str, &str); 1] = [(
@@ -39,12 +40,18 @@ fn every_reported_fault_is_answered_as_it_should_be() {
         }
     }
     let mut wrong = Vec::new();
-    for (row, answer) in checked.iter().zip(admit(&cases)) {
+    let mut reached = 0;
+    for ((row, case), answer) in checked.iter().zip(&cases).zip(admit(&cases)) {
         let (id, kind) = (row["id"].as_str().unwrap(), row["kind"].as_str().unwrap());
+        let found = verdicts(&answer);
         let outcome = match PARTLY.iter().find(|(known, _)| *known == kind) {
-            Some((_, codes)) => partly(codes, &verdicts(&answer)),
+            Some((_, codes)) => partly(codes, &found),
             None => holds(&row["expect"], &answer),
         };
+        match reaching(case, &found) {
+            Ok(calls) => reached += calls,
+            Err(why) => wrong.push(format!("{id} {kind}: {why}")),
+        }
         match (outcome, DIFFERENT.iter().find(|(known, _)| *known == kind)) {
             (Ok(()), None) => *counts.entry("checked".to_owned()).or_insert(0) += 1,
             (Err(_), Some((_, why))) => *counts.entry(format!("different: {why}")).or_insert(0) += 1,
@@ -52,6 +59,7 @@ fn every_reported_fault_is_answered_as_it_should_be() {
             (Err(why), None) => wrong.push(format!("{id} {kind}: {why}\n  {answer}")),
         }
     }
+    counts.insert("calls reached a tool".to_owned(), reached);
     tell("faults", &counts);
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
@@ -91,78 +99,56 @@ fn contract(row: &Value) -> Value {
 
 /// Whether each call of a row is admitted, or refused with the code that its row tells in words.
 fn partly(codes: &[&str], found: &[Verdict]) -> Result<(), String> {
-    let same = codes.iter().copied().eq(found.iter().map(Verdict::code));
-    same.then_some(()).ok_or_else(|| format!("expected {codes:?}, got {found:?}"))
+    let same = |(code, verdict): (&&str, &Verdict)| match *code {
+        "" => *verdict == Verdict::Admitted,
+        code => verdict.is_refused_as(code),
+    };
+    let all = codes.len() == found.len() && codes.iter().zip(found).all(same);
+    all.then_some(()).ok_or_else(|| format!("expected {codes:?}, got {found:?}"))
 }
 
-/// Whether the verdicts on the calls of a row are those that it expects.
+/// Whether the verdicts on the calls of a row are those that it expects. The leniencies by name are refused by default.
 fn holds(expect: &Value, answer: &Value) -> Result<(), String> {
     let found = &verdicts(answer);
-    let family = expect["code_family"].as_str();
-    match expect["verdict"].as_str().unwrap() {
-        "accept" | "accept_with_warning" => {
-            let all = !found.is_empty() && found.iter().all(|verdict| *verdict == Verdict::Admitted);
+    if found.is_empty() {
+        return Err("no call was found".to_owned());
+    }
+    let (verdict, family) = (expect["verdict"].as_str().unwrap(), expect["code_family"].as_str());
+    match words::expected(verdict).ok_or_else(|| format!("{verdict} is a verdict that is not known"))? {
+        Expected::Accepted { warned } => {
+            let all = found.iter().all(|verdict| *verdict == Verdict::Admitted);
             all.then_some(()).ok_or_else(|| format!("expected to be admitted, got {found:?}"))?;
-            // A family says that the oddity itself is one of the stream.
-            let warned = answer["warnings"]
-                .as_array()
-                .is_some_and(|warnings| warnings.iter().all(|warning| warning["code"] == "stream"));
-            let expected = family == Some("wire.stream");
-            (warned == expected).then_some(()).ok_or_else(|| format!("warnings: expected {expected}, got {warned}"))
+            warns(family.and_then(words::warning), warned, answer)
         }
-        // The leniencies by name are refused by default.
-        "reject"
-        | "reject_or_optin_coerce"
-        | "reject_or_optin_repair"
-        | "reject_or_warn"
-        | "reject_at_registration" => {
+        Expected::Refused | Expected::RefusedUnlessLenient => {
             let family = family.ok_or("a refusal without a family")?;
-            let (codes, problems) = ours(family).ok_or_else(|| format!("{family} is a family that is not known"))?;
-            for verdict in found {
-                let Verdict::Refused { code, problems: told } = verdict else {
-                    return Err(format!("expected {family}, got admitted"));
-                };
-                if !codes.contains(&code.as_str()) {
-                    return Err(format!("expected {codes:?}, got {code}"));
-                }
-                let hit = told.iter().any(|(code, _)| problems.contains(&code.as_str()));
-                if !hit && !problems.is_empty() {
-                    return Err(format!("expected one of {problems:?}, got {told:?}"));
-                }
-                if let Some(pointers) = expect["pointer"].as_str() {
-                    let wanted: BTreeSet<&str> = pointers.split(',').collect();
-                    let places: BTreeSet<&str> = told.iter().map(|(_, at)| at.as_str()).collect();
-                    if wanted != places {
-                        return Err(format!("expected problems at {wanted:?}, got {told:?}"));
-                    }
-                }
-            }
-            (!found.is_empty()).then_some(()).ok_or_else(|| "no call was found".to_owned())
+            let codes = words::refusal(family).ok_or_else(|| format!("{family} is a family that is not known"))?;
+            found.iter().try_for_each(|verdict| refused(&codes, expect["pointer"].as_str(), verdict))
         }
-        other => Err(format!("{other} is a verdict that is not known")),
     }
 }
 
-/// The codes of a refusal, and of its problems, that a family of the corpus means.
-fn ours(family: &str) -> Option<(Vec<&str>, Vec<&str>)> {
-    let (room, kind) = family.split_once('.')?;
-    Some(match (room, kind) {
-        ("parse", "syntax") => {
-            (vec!["invalid_json"], vec!["syntax", "truncated", "control_character", "lone_surrogate"])
-        }
-        ("parse", "limit" | "too_large" | "too_deep") => (vec!["invalid_json"], vec!["depth", "size", "members"]),
-        ("parse", kind) if kind.starts_with("number") => (vec!["invalid_json"], vec!["number"]),
-        ("parse", kind) => (vec!["invalid_json", "broken_message"], vec![kind]),
-        ("schema", "range") => (
-            vec!["invalid_arguments"],
-            vec!["minimum", "maximum", "exclusive_minimum", "exclusive_maximum", "multiple_of"],
-        ),
-        ("schema", kind) => (vec!["invalid_arguments"], vec![kind]),
-        ("registry", "unknown_tool") => (vec!["unknown_tool"], vec![]),
-        ("registry", "duplicate_name") => (vec!["invalid_contract"], vec!["unique"]),
-        ("wire", "stream") => (vec!["invalid_call"], vec!["stream"]),
-        ("wire", _) => (vec!["invalid_call", "broken_message"], vec![]),
-        ("loop", "turn_truncated") => (vec!["turn_truncated"], vec![]),
-        _ => return None,
-    })
+/// Whether the warnings about a message are those that a row expects, and those about its contract hold the one.
+fn warns(expected: Option<&str>, warned: bool, answer: &Value) -> Result<(), String> {
+    let told = answer["warnings"].as_array().cloned().unwrap_or_default();
+    let told: BTreeSet<&str> = told.iter().map(|warning| warning["code"].as_str().unwrap()).collect();
+    let of_message = |code: &&str| words::OF_MESSAGES.contains(code);
+    let (wanted, extra) = (expected.is_none_or(|code| told.contains(code)), told.iter().copied().filter(of_message));
+    let right = wanted && (expected.is_some() || !warned) && extra.eq(expected.filter(of_message));
+    right.then_some(()).ok_or_else(|| format!("warnings: expected {expected:?}, got {told:?}"))
+}
+
+fn refused(codes: &Codes, pointers: Option<&str>, verdict: &Verdict) -> Result<(), String> {
+    let Verdict::Refused { code, problems } = verdict else {
+        return Err(format!("expected {codes:?}, got {verdict:?}"));
+    };
+    let hit = codes.problems.is_empty() || problems.iter().any(|(code, _)| codes.problems.contains(code));
+    if !codes.refusals.contains(&code.as_str()) || !hit {
+        return Err(format!("expected {codes:?}, got {verdict:?}"));
+    }
+    // Several are joined by commas.
+    let wanted: Option<BTreeSet<&str>> = pointers.map(|pointers| pointers.split(',').collect());
+    let places: BTreeSet<&str> = problems.iter().map(|(_, at)| at.as_str()).collect();
+    let same = wanted.as_ref().is_none_or(|wanted| *wanted == places);
+    same.then_some(()).ok_or_else(|| format!("expected problems at {wanted:?}, got {problems:?}"))
 }

@@ -15,9 +15,13 @@ mod abuse;
 mod bfcl;
 mod definitions;
 mod faults;
+mod files;
+mod gate;
 mod lenient;
 mod mcp_tools;
 mod texts;
+mod told;
+mod words;
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -71,10 +75,23 @@ fn admit(cases: &[Value]) -> Vec<Value> {
     answers
 }
 
-/// What became of a call: admitted, or refused with its problems.
+/// The bytes of a case's input.
+fn input(case: &Value) -> Vec<u8> {
+    match (&case["input"], case["input_base64"].as_str()) {
+        (_, Some(text)) => data_encoding::BASE64.decode(text.as_bytes()).unwrap(),
+        (Value::String(text), None) => text.clone().into_bytes(),
+        (input, None) => input.to_string().into_bytes(),
+    }
+}
+
+/// What became of a call.
 #[derive(Debug, PartialEq, Eq)]
 enum Verdict {
+    /// As it was sent.
     Admitted,
+    /// Otherwise than it was sent: the names of the leniencies that were taken.
+    Taken(Vec<String>),
+    /// With its problems, each a code and a place.
     Refused { code: String, problems: Vec<(String, String)> },
 }
 
@@ -91,8 +108,9 @@ fn verdict(call: &Value) -> Verdict {
         Some(error) => refused(error),
         None => {
             assert_eq!(call["digest"].as_str().map(str::len), Some(64), "{call}");
-            assert_eq!(call["leniencies"], serde_json::json!([]), "{call}");
-            Verdict::Admitted
+            let used = call["leniencies"].as_array().unwrap();
+            let names: Vec<String> = used.iter().map(|used| used["leniency"].as_str().unwrap().to_owned()).collect();
+            if names.is_empty() { Verdict::Admitted } else { Verdict::Taken(names) }
         }
     }
 }
@@ -105,12 +123,25 @@ fn refused(error: &Value) -> Verdict {
 }
 
 impl Verdict {
-    fn code(&self) -> &str {
-        match self {
-            Self::Admitted => "",
-            Self::Refused { code, .. } => code,
-        }
+    fn is_refused_as(&self, wanted: &str) -> bool {
+        matches!(self, Self::Refused { code, .. } if code == wanted)
     }
+
+    /// Whether the call is to reach its tool.
+    fn is_admitted(&self) -> bool {
+        matches!(self, Self::Admitted | Self::Taken(_))
+    }
+}
+
+/// How many calls of a case reached a tool: as many as admission let in. Contracts that it refuses make no gate.
+fn reaching(case: &Value, found: &[Verdict]) -> Result<usize, String> {
+    let reached = match gate::backend_calls(case) {
+        Ok(reached) => reached,
+        Err(_) if found.iter().all(|verdict| verdict.is_refused_as("invalid_contract")) => 0,
+        Err(error) => return Err(format!("the contracts make no gate: {error}")),
+    };
+    let admitted = found.iter().filter(|verdict| verdict.is_admitted()).count();
+    (reached == admitted).then_some(reached).ok_or_else(|| format!("{reached} calls reached a tool: {found:?}"))
 }
 
 /// How many rows there were of each kind, for whoever runs the test with its output shown.

@@ -70,7 +70,7 @@ pub struct Assembler {
 pub struct Warning {
     /// The place, a JSON pointer into the calls of the turn: `/1` is the second call; empty for the whole.
     pub at: String,
-    /// The stable code: `stream`.
+    /// The stable code: `stream`, or `duplicate_call_id`.
     pub code: &'static str,
     /// What was found, in words. INVARIANT (no echo): holds no value of the message.
     pub message: Cow<'static, str>,
@@ -350,7 +350,7 @@ impl Whole {
                 *proposed = Proposed::Broken(doubts.refuse(proposed));
             }
         }
-        turn.warnings = self.warnings.0;
+        turn.warnings.extend(self.warnings.0);
         Ok(if self.cut_off { turn.cut() } else { turn })
     }
 }

@@ -227,7 +227,7 @@ impl Stream {
     }
 
     /// The index tells, then the id, then the place in the chunk. An id is told once, so another id on the same index is
-    /// another call.
+    /// another call of a stream that has all calls on one; among calls with indices of their own nobody knows.
     fn owner(&self, chunk: &Chunk, piece: &Piece<'_>) -> Owner {
         let last = |slot: Slot| self.calls.iter().rposition(|call| call.slot == slot);
         let without_id = |at: usize| self.calls.get(at).is_some_and(|call| call.id.raw().is_none());
@@ -245,6 +245,7 @@ impl Stream {
                     // The id tells one call, the index another.
                     (None, _) if !same.is_empty() && !piece.has_name() => Owner::Unsure,
                     (None, Some(last)) if without_id(last) => Owner::Known(last),
+                    (None, Some(_)) if self.counts(slot) => Owner::Unsure,
                     (None, Some(_)) => Owner::New(slot, Some("another id on an index that is in use: another call")),
                     (None, None) => Owner::New(slot, None),
                 }
@@ -278,6 +279,11 @@ impl Stream {
             }
             (Some(_) | None, Some(_) | None) => Owner::Unsure,
         }
+    }
+
+    /// Whether the stream tells its calls apart by their indices: one has another index than this.
+    fn counts(&self, slot: Slot) -> bool {
+        self.calls.iter().any(|call| matches!(call.slot, Slot::Index(_)) && call.slot != slot)
     }
 
     /// The calls that have this id.

@@ -18,6 +18,19 @@ fn arguments_that_are_null_or_not_there_are_blank() {
 }
 
 #[test]
+fn a_second_call_of_an_id_is_a_call_and_is_warned_of() {
+    for dialect in MANY {
+        let with = |id: &str| call(dialect, Some(id), Some(r#""n""#), None);
+        let twice = read(dialect, &message(dialect, &[with(r#""c""#), with(r#""d""#), with(r#""c""#)]));
+        assert_eq!(twice.calls().len(), 3, "{dialect}");
+        let told: Vec<_> = twice.warnings().iter().map(|warning| (warning.at.as_str(), warning.code)).collect();
+        assert_eq!(told, [("/2", "duplicate_call_id")], "{dialect}");
+        let once = read(dialect, &message(dialect, &[with(r#""c""#), with(r#""d""#)]));
+        assert_eq!(once.warnings(), [], "{dialect}");
+    }
+}
+
+#[test]
 fn arguments_of_another_type_than_the_dialect_writes_are_refused() {
     for dialect in MANY {
         let takes_text = written(dialect, "{}") != "{}";

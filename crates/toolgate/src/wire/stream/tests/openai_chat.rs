@@ -152,6 +152,19 @@ fn another_id_on_an_index_in_use_is_another_call() {
 }
 
 #[test]
+fn another_id_on_an_index_in_use_stops_all_where_each_call_has_its_own() {
+    let told = fault(
+        DIALECT,
+        &[
+            chunk(json!([opening(0, "a", "t", "")])),
+            chunk(json!([opening(1, "b", "t", "{}")])),
+            chunk(json!([opening(0, "c", "u", "{}")])),
+        ],
+    );
+    assert!(told.contains("could belong to two calls"), "{told}");
+}
+
+#[test]
 fn two_calls_on_one_index_that_nothing_tells_apart_are_none() {
     let names = ["t", "u"].map(|second| {
         let events =
