@@ -17,8 +17,9 @@ const ITEMS: usize = 1_000;
 const MAX_STEPS: u64 = 100_000_000;
 /// Steps for the bytes of a value in one check: about a third of a second, and as much again twice to say what is wrong.
 const MAX_BULK: u64 = 100_000_000;
-/// The largest value that a gate reads unless it is configured otherwise.
-const USUAL_PLACES: u64 = 10_001;
+/// The largest value that a gate reads unless it is configured otherwise. An item of a list takes two bytes, and only the
+/// members of objects are counted when a text is read.
+const USUAL_PLACES: u64 = USUAL_BYTES / 2 + 1;
 const USUAL_BYTES: u64 = 1 << 20;
 /// What is wrong with a value is told place by place only where there are few enough: each problem takes memory.
 const MAX_EXPLAINED: u64 = 500_000;

@@ -17,8 +17,8 @@ const CALL: Form = Form {
     arguments: Arguments::Object("input"),
 };
 
-/// Why a model stopped before it was done.
-pub(super) const EARLY: [&str; 3] = ["max_tokens", "model_context_window_exceeded", "refusal"];
+/// Every reason but these says that the model was not done, or was stopped.
+pub(super) const DONE: [&str; 4] = ["end_turn", "tool_use", "stop_sequence", "pause_turn"];
 
 pub(super) fn decode(frame: &Frame<'_>) -> Result<Turn, WireFault> {
     let mut calls = Calls::new(frame, &CALL);
@@ -33,7 +33,7 @@ pub(super) fn decode(frame: &Frame<'_>) -> Result<Turn, WireFault> {
         return Ok(calls.into_turn(false));
     }
     let content = content(frame, &message)?;
-    let cut_off = frame.stopped_early(&message, "stop_reason", &EARLY)?;
+    let cut_off = frame.stopped_otherwise(&message, "stop_reason", &DONE)?;
     if !content.starts_with(b"\"") {
         calls.blocks(&frame.items(content, "content")?, is_call)?;
     }

@@ -115,8 +115,8 @@ impl<'a> Frame<'a> {
         Ok(self.stop_reason(members, name)?.is_some_and(|reason| early.contains(&reason.as_str())))
     }
 
-    /// Whether the model stopped for another reason than those in `done`. For providers that list what may go wrong: a new
-    /// reason of theirs is one more.
+    /// Whether the model stopped for another reason than those in `done`. A reason that nobody knows yet is none of being
+    /// done: a turn that may be half of one runs nothing.
     pub(super) fn stopped_otherwise(
         &self,
         members: &Members<'a>,

@@ -23,8 +23,8 @@ const CALL: Form = Form {
 /// A message has one of these.
 const MESSAGE: [&str; 3] = ["role", "content", "tool_calls"];
 
-/// Why a model stopped before it was done.
-const EARLY: [&str; 1] = ["length"];
+/// Every reason but these says that the model was not done, or did not begin. An empty one tells nothing.
+const DONE: [&str; 3] = ["stop", "tool_calls", ""];
 
 pub(super) fn decode(frame: &Frame<'_>) -> Result<Turn, WireFault> {
     let top = frame.members(frame.bytes(), "the message")?;
@@ -33,7 +33,7 @@ pub(super) fn decode(frame: &Frame<'_>) -> Result<Turn, WireFault> {
         calls.item(frame.bytes().trim_ascii())?;
         return Ok(calls.into_turn(false));
     }
-    let cut_off = frame.stopped_early(&top, "done_reason", &EARLY)?;
+    let cut_off = frame.stopped_otherwise(&top, "done_reason", &DONE)?;
     if let Some(done) = top.get("done").filter(|done| *done == b"false") {
         let hint = "ask with \"stream\": false, or put the pieces together first, then send the whole";
         return Err(frame.fault(done, "a piece of a streamed response", hint));

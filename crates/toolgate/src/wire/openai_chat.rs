@@ -25,8 +25,9 @@ const CALL: Form = Form {
 /// A message has one of these.
 const MESSAGE: [&str; 3] = ["role", "content", "tool_calls"];
 
-/// Why a model stopped before it was done.
-pub(super) const EARLY: [&str; 2] = ["length", "content_filter"];
+/// Every reason but these says that the model was not done, or that something failed: servers that speak like OpenAI have
+/// words of their own for that. An empty one tells nothing.
+pub(super) const DONE: [&str; 5] = ["stop", "tool_calls", "function_call", "eos", ""];
 
 pub(super) fn decode(frame: &Frame<'_>) -> Result<Turn, WireFault> {
     let top = frame.members(frame.bytes(), "the message")?;
@@ -45,12 +46,12 @@ pub(super) fn decode(frame: &Frame<'_>) -> Result<Turn, WireFault> {
                     "of a stream send all chunks: {\"stream\": [...]}, or the server-sent events as they came",
                 )
             })?;
-            (frame.members(message, "message")?, frame.stopped_early(&choice, "finish_reason", &EARLY)?)
+            (frame.members(message, "message")?, frame.stopped_otherwise(&choice, "finish_reason", &DONE)?)
         }
         None => (top, false),
     };
     expect_message(frame, &message)?;
-    cut_off |= frame.stopped_early(&message, "finish_reason", &EARLY)?;
+    cut_off |= frame.stopped_otherwise(&message, "finish_reason", &DONE)?;
     if let Some(part) = message.given("tool_calls") {
         calls.items(&frame.items(part, "tool_calls")?)?;
     }

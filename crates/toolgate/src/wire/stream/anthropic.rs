@@ -5,7 +5,7 @@
 
 use std::collections::HashSet;
 
-use super::super::anthropic::EARLY;
+use super::super::anthropic::DONE;
 use super::super::frame::{Frame, Members};
 use super::super::{Dialect, MOST_CALLS, Proposed, Turn, WireFault};
 use super::pieces::{Pieces, list, object, spelled};
@@ -76,6 +76,10 @@ impl Stream {
             "error" => Err(failed(frame, frame.bytes())),
             "message" | "tool_use" => {
                 Err(frame.fault(frame.bytes(), "a whole message among the events", "send the message by itself"))
+            }
+            other if other.starts_with("response.") => {
+                let hint = "read it as the dialect openai-responses";
+                Err(frame.fault(frame.bytes(), "an event of another dialect", hint))
             }
             _ => Ok(()),
         }
@@ -172,7 +176,7 @@ impl Stream {
     fn ending<'a>(&mut self, frame: &Frame<'a>, event: &Members<'a>) -> Result<(), WireFault> {
         let Some(part) = event.given("delta") else { return Ok(()) };
         let delta = frame.members(part, "delta")?;
-        self.cut_off |= frame.stopped_early(&delta, "stop_reason", &EARLY)?;
+        self.cut_off |= frame.stopped_otherwise(&delta, "stop_reason", &DONE)?;
         if delta.given("stop_reason").is_some() {
             self.message = match self.message {
                 Message::Unstarted | Message::Started | Message::Ending => Message::Ending,

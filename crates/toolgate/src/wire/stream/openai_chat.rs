@@ -8,7 +8,7 @@ use std::collections::HashSet;
 
 use super::super::form::Level;
 use super::super::frame::{Frame, Members};
-use super::super::openai_chat::{self, EARLY, FUNCTION, ITEM};
+use super::super::openai_chat::{self, DONE, FUNCTION, ITEM};
 use super::super::{Dialect, MOST_CALLS, Turn, WireFault};
 use super::pieces::{Fact, Name, Named, Pieces, list, object, quoted, spelled};
 use super::{Doubts, SENT_AGAIN, Warnings, Whole, agree, failed, integer};
@@ -155,7 +155,7 @@ impl Stream {
         let choice = frame.members(part, "choice")?;
         let index = choice.given("index").map(|index| integer(frame, index, "the index of a choice")).transpose()?;
         let index = index.unwrap_or_default();
-        self.cut_off |= frame.stopped_early(&choice, "finish_reason", &EARLY)?;
+        self.cut_off |= frame.stopped_otherwise(&choice, "finish_reason", &DONE)?;
         let mut ended = has_reason(&choice);
         if let Some(delta) = choice.given("delta") {
             let members = frame.members(delta, "delta")?;
@@ -164,7 +164,7 @@ impl Stream {
                 frame.expect_role(&members, "assistant")?;
             }
             openai_chat::expect_no_other_calls(frame, &members)?;
-            self.cut_off |= frame.stopped_early(&members, "finish_reason", &EARLY)?;
+            self.cut_off |= frame.stopped_otherwise(&members, "finish_reason", &DONE)?;
             ended |= has_reason(&members);
             if let Some(pieces) = members.given("tool_calls") {
                 self.pieces(frame, index, pieces)?;
