@@ -100,7 +100,7 @@ fn is_tail(tail: &str, whole: &str) -> bool {
 /// stands before it may say what is done to it.
 fn is_of_a_server(tail: &str, whole: &str) -> bool {
     let has_words = tail.contains(['_', '-']) || tail.chars().skip(1).any(|c| c.is_ascii_uppercase());
-    let server = whole.strip_suffix(tail).filter(|_| has_words);
+    let server = whole.strip_suffix(tail).filter(|_| has_words && Letters::of(tail).is_some());
     server.is_some_and(|server| {
         AFTER_A_SERVER.iter().any(|end| server.strip_suffix(end).is_some_and(|name| !name.is_empty()))
     })

@@ -123,6 +123,8 @@ fn the_words_below_do_not_know_the_line() {
         "json",
         "lanes",
         "ledger",
+        "leniency",
+        "nearness",
         "policy",
         "recovery",
         "refusal",

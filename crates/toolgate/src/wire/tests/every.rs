@@ -144,12 +144,14 @@ fn two_calls_with_one_id_are_both_answered_in_their_order() {
 fn a_turn_that_was_cut_off_runs_nothing_whatever_its_calls_look_like() {
     for dialect in MANY {
         let early: &[&str] = match dialect {
-            Dialect::OpenaiChat | Dialect::OpenaiStrict => &["length", "content_filter"],
+            Dialect::OpenaiChat | Dialect::OpenaiStrict => {
+                &["length", "content_filter", "error", "LENGTH", "model_length"]
+            }
             Dialect::OpenaiResponses => &["incomplete", "failed"],
-            Dialect::Anthropic => &["max_tokens", "model_context_window_exceeded", "refusal"],
+            Dialect::Anthropic => &["max_tokens", "model_context_window_exceeded", "refusal", "a_later_reason"],
             Dialect::Gemini => &["MAX_TOKENS", "SAFETY", "MALFORMED_FUNCTION_CALL", "OTHER", "A_LATER_REASON"],
             Dialect::Bedrock => &["max_tokens", "content_filtered", "guardrail_intervened", "malformed_tool_use"],
-            Dialect::Ollama => &["length"],
+            Dialect::Ollama => &["length", "load"],
             Dialect::Mcp => &[],
         };
         let calls = [simple_call(dialect, "c1", "write_file"), call(dialect, Some(r#""c2""#), None, None)];
