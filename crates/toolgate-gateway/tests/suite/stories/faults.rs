@@ -302,5 +302,6 @@ fn an_editor_has_the_schema_of_contracts_before_there_is_a_folder() {
     let schema = printed(&["check", "--print-schema"]);
     assert_eq!(schema.exit, Some(0), "{schema:?}");
     assert_eq!(schema.stdout, printed(&["schema", "contract"]).stdout);
-    assert_eq!(schema.json()["properties"]["effect"]["enum"], json!(["read", "write"]));
+    let of_contracts = printed(&["check", "--print-schema", "--json"]).json();
+    assert_eq!(of_contracts["contract_schema"]["properties"]["effect"]["enum"], json!(["read", "write"]));
 }
