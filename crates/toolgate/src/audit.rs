@@ -36,6 +36,12 @@ pub(crate) enum Kind {
     Lost,
     /// What reconciling an unknown action found.
     Reconciled,
+    /// What an operator said of an unknown action.
+    Ruling,
+    /// How a write ended whose caller was told before that it is not known.
+    Late,
+    /// That somebody's personal data was made unreadable.
+    Erasure,
 }
 
 /// One entry of the record, before it is chained.
@@ -105,6 +111,9 @@ impl Kind {
             Self::Decision => "decision",
             Self::Lost => "lost",
             Self::Reconciled => "reconciled",
+            Self::Ruling => "ruling",
+            Self::Late => "late",
+            Self::Erasure => "erasure",
         }
     }
 }

@@ -31,8 +31,9 @@ use crate::clock::Millis;
 use crate::json::{Digest, canonical};
 use crate::refusal::Effect;
 use crate::session::Principal;
+use crate::vault::Subject;
 
-pub(crate) use store::{Closing, GrantKey, NewEntry, Opened, Opening, Proposed, Question, Recall, Stamp};
+pub(crate) use store::{Closing, GrantKey, NewEntry, Opened, Opening, Proposed, Question, Recall, Stamp, Taking};
 pub use store::{Store, StoreError};
 
 /// The identity of an action: the digest of its tenant, scope, tool and key. INVARIANT (no contract in a key): neither a
@@ -63,6 +64,9 @@ pub(crate) struct Entry {
     pub(crate) first: Ref,
     pub(crate) action: Action,
     pub(crate) state: State,
+    /// Whether its arguments, facts and answer were made unreadable, by whoever's data they were.
+    #[serde(skip)]
+    pub(crate) erased: bool,
 }
 
 /// What was to be done, by whom: everything that reconciling needs, recorded at the opening.
@@ -84,7 +88,27 @@ pub(crate) struct Action {
     pub(crate) retain_ms: u64,
     /// The approval that it uses up.
     pub(crate) grant: Option<String>,
+    /// What it takes of limits. INVARIANT (kept while unknown): given back only where it provably did not happen.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) holds: Vec<Hold>,
+    /// Whose personal data its contents are, where they are anybody's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) subject: Option<Subject>,
 }
+
+/// A part of a limit, taken by one action.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Hold {
+    pub(crate) counter: CounterKey,
+    /// The beginning of the window that it counts in.
+    pub(crate) window: Millis,
+    pub(crate) amount: u64,
+}
+
+/// What a limit counts: the digest of its tenant, tool, place in the contract and scope.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct CounterKey(Digest);
 
 /// What may be told of an action beyond its own call. INVARIANT (no contents): neither its arguments, nor the facts that
 /// it rests on, nor its stored answer.
@@ -148,6 +172,8 @@ pub(crate) enum State {
     Failed,
     /// Nobody knows.
     Unknown {
+        /// Who ran it, and may still learn how it ended.
+        owner: Owner,
         since: Millis,
         lease_end: Millis,
         /// Who is finding out, and until when nobody else does.
@@ -176,6 +202,8 @@ pub(crate) enum Command {
     Claim { claim: Claim, now: Millis },
     /// Somebody found out.
     Resolve { token: String, finding: Finding, lane_version: u64, now: Millis },
+    /// An operator says what happened.
+    Rule { finding: Finding, lane_version: u64, now: Millis },
 }
 
 /// How a run ended.
@@ -206,6 +234,10 @@ pub(crate) enum Consequence {
     SpendGrant,
     /// The approval may be used again while it is still good.
     ReturnGrant,
+    /// What it takes of limits is counted.
+    TakeHolds,
+    /// What it took of limits is given back.
+    ReturnHolds,
 }
 
 /// A command that the state does not allow.
@@ -227,7 +259,7 @@ pub(crate) fn step(
     entry: Option<&Entry>,
     command: Command,
 ) -> Result<(Entry, Vec<Consequence>), Rejected> {
-    use Consequence::{FreeLane, MoveLane, ReturnGrant, SpendGrant, TakeLane};
+    use Consequence::{FreeLane, MoveLane, SpendGrant, TakeHolds, TakeLane};
     match command {
         Command::Open { owner, lease_end, reference, action, anew } => {
             let (revision, attempt, first) = match entry {
@@ -245,42 +277,48 @@ pub(crate) fn step(
                 },
             };
             let state = State::Open { owner, lease_end };
-            Ok((Entry { key, revision, attempt, first, action, state }, vec![TakeLane, SpendGrant]))
+            Ok((Entry { key, revision, attempt, first, action, state, erased: false }, vec![TakeLane, SpendGrant, TakeHolds]))
         }
         Command::Close { owner, attempt, verdict, lane_version, now } => {
             let entry = entry.ok_or(Rejected::Stale)?;
-            let State::Open { owner: holder, lease_end } = &entry.state else { return Err(Rejected::Stale) };
+            let (holder, lease_end, running) = match &entry.state {
+                State::Open { owner, lease_end } => (owner, *lease_end, true),
+                // Whoever ran it learned late how it ended: that is proof, and nobody has had to guess yet.
+                State::Unknown { owner, lease_end, .. } => (owner, *lease_end, false),
+                State::Done { .. } | State::Failed => return Err(Rejected::Stale),
+            };
             if *holder != owner || entry.attempt != attempt {
                 return Err(Rejected::Stale);
             }
-            let (state, consequences) = match verdict {
-                Verdict::Done { answer } => (State::Done { answer, lane_version, at: now }, vec![FreeLane]),
-                Verdict::Failed => (State::Failed, vec![FreeLane, ReturnGrant]),
-                Verdict::Unknown => {
-                    let state = State::Unknown { since: now, lease_end: *lease_end, claim: None };
-                    (state, vec![if entry.action.keeps_lane { MoveLane } else { FreeLane }])
+            match verdict {
+                Verdict::Done { answer } => Ok(entry.found(Finding::Done { answer }, lane_version, now)),
+                Verdict::Failed => Ok(entry.found(Finding::NotDone, lane_version, now)),
+                Verdict::Unknown if running => {
+                    let state = State::Unknown { owner, since: now, lease_end, claim: None };
+                    Ok((entry.moved_to(state), vec![if entry.action.keeps_lane { MoveLane } else { FreeLane }]))
                 }
-            };
-            Ok((entry.moved_to(state), consequences))
+                Verdict::Unknown => Err(Rejected::Stale),
+            }
         }
         Command::Lose { owner_dead, now } => {
             let entry = entry.ok_or(Rejected::Stale)?;
-            let State::Open { lease_end, .. } = &entry.state else { return Err(Rejected::Stale) };
+            let State::Open { owner, lease_end } = &entry.state else { return Err(Rejected::Stale) };
             // An owner that may live may still act: a clock that jumped must not make its absence proof at once.
             let lease_end = if owner_dead { *lease_end } else { (*lease_end).max(now) };
-            let state = State::Unknown { since: now, lease_end, claim: None };
+            let state = State::Unknown { owner: owner.clone(), since: now, lease_end, claim: None };
             let lane = if entry.action.keeps_lane { MoveLane } else { FreeLane };
             Ok((entry.moved_to(state), vec![lane]))
         }
         Command::Claim { claim, now } => {
             let entry = entry.ok_or(Rejected::Stale)?;
-            let State::Unknown { since, lease_end, claim: standing } = &entry.state else {
+            let State::Unknown { owner, since, lease_end, claim: standing } = &entry.state else {
                 return Err(Rejected::Stale);
             };
             if standing.as_ref().is_some_and(|standing| now < standing.until && standing.token != claim.token) {
                 return Err(Rejected::Running);
             }
-            let state = State::Unknown { since: *since, lease_end: *lease_end, claim: Some(claim) };
+            let owner = owner.clone();
+            let state = State::Unknown { owner, since: *since, lease_end: *lease_end, claim: Some(claim) };
             Ok((entry.moved_to(state), vec![]))
         }
         Command::Resolve { token, finding, lane_version, now } => {
@@ -289,18 +327,30 @@ pub(crate) fn step(
             if claim.token != token {
                 return Err(Rejected::Stale);
             }
-            let (state, consequences) = match finding {
-                Finding::Done { answer } => (State::Done { answer, lane_version, at: now }, vec![FreeLane]),
-                Finding::NotDone => (State::Failed, vec![FreeLane, ReturnGrant]),
-            };
-            Ok((entry.moved_to(state), consequences))
+            Ok(entry.found(finding, lane_version, now))
         }
+        Command::Rule { finding, lane_version, now } => match entry.map(|entry| (entry, &entry.state)) {
+            Some((_, State::Unknown { claim: Some(claim), .. })) if now < claim.until => Err(Rejected::Running),
+            Some((entry, State::Unknown { .. })) => Ok(entry.found(finding, lane_version, now)),
+            Some((_, State::Open { .. })) => Err(Rejected::Running),
+            Some((_, State::Done { .. })) => Err(Rejected::AlreadyDone),
+            Some((_, State::Failed)) | None => Err(Rejected::Stale),
+        },
     }
 }
 
 impl Entry {
     fn moved_to(&self, state: State) -> Self {
         Self { revision: self.revision + 1, state, ..self.clone() }
+    }
+
+    /// The entry once it is known how it ended, and what follows from that.
+    fn found(&self, finding: Finding, lane_version: u64, now: Millis) -> (Self, Vec<Consequence>) {
+        use Consequence::{FreeLane, ReturnGrant, ReturnHolds};
+        match finding {
+            Finding::Done { answer } => (self.moved_to(State::Done { answer, lane_version, at: now }), vec![FreeLane]),
+            Finding::NotDone => (self.moved_to(State::Failed), vec![FreeLane, ReturnGrant, ReturnHolds]),
+        }
     }
 
     /// When a done entry is past its time; nothing else ever is.
@@ -311,9 +361,27 @@ impl Entry {
         }
     }
 
+    /// Until when the version of its lane may have to be compared with it: while it is there.
+    fn needed_until(&self) -> Millis {
+        match self.lapses_at() {
+            Some(end) => end.after(transact::GRACE),
+            None => Millis(u64::MAX),
+        }
+    }
+
     /// Whether a done entry is past its time, and so as good as absent.
     pub(crate) fn lapsed(&self, now: Millis) -> bool {
         self.lapses_at().is_some_and(|end| end <= now)
+    }
+
+    /// Takes out what it holds of its caller's: what is left are its identity and its state.
+    pub(crate) fn erase(&mut self) {
+        self.erased = true;
+        self.action.arguments = Value::Null;
+        self.action.facts = Value::Null;
+        if let State::Done { answer, .. } = &mut self.state {
+            answer.clear();
+        }
     }
 
     /// What may be told of it.
@@ -343,6 +411,18 @@ pub(crate) fn downstream_key(key: EntryKey, first: &Ref) -> String {
 
 impl EntryKey {
     /// The digest of a canonical array that names an action.
+    pub(crate) fn of(parts: &Value) -> Self {
+        Self(Digest::of(canonical(parts).as_bytes()))
+    }
+
+    pub(crate) fn as_bytes(&self) -> &[u8; 32] {
+        self.0.as_bytes()
+    }
+}
+
+impl CounterKey {
+    /// The digest of a canonical array that names what a limit counts.
+    #[expect(dead_code, reason = "foundation")]
     pub(crate) fn of(parts: &Value) -> Self {
         Self(Digest::of(canonical(parts).as_bytes()))
     }

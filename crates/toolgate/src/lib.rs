@@ -80,6 +80,7 @@ mod lanes;
 mod nearness;
 mod policy;
 mod recovery;
+pub mod vault;
 
 pub mod approval;
 pub mod audit;

@@ -5,11 +5,12 @@ use std::future::ready;
 use std::sync::{Mutex, MutexGuard};
 
 use super::store::Pending;
-use super::transact::{Lane, Rows, Stored, Transact};
-use super::{Entry, EntryKey, GrantKey, LaneKey, Owner, State, StoreError};
+use super::transact::{Change, Lane, Mark, Rows, Stored, Transact};
+use super::{CounterKey, Entry, EntryKey, GrantKey, LaneKey, Owner, State, StoreError};
 use crate::approval::{Approval, ApprovalState};
 use crate::audit::{Head, Sealed};
 use crate::clock::Millis;
+use crate::vault::{Salt, Subject};
 
 /// A ledger that ends with its process.
 pub(super) struct MemoryLedger {
@@ -27,10 +28,24 @@ struct Tables {
     /// The keys of the done entries, by the end of their time.
     done: BTreeSet<(Millis, EntryKey)>,
     lanes: HashMap<LaneKey, Lane>,
+    /// The lanes that nobody holds, by the moment from which nothing needs them.
+    idle_lanes: BTreeSet<(Millis, LaneKey)>,
+    counts: HashMap<(CounterKey, Millis), Count>,
+    /// The counts, by the moment after which nothing needs them.
+    past_counts: BTreeSet<(Millis, CounterKey, Millis)>,
+    high_water: Mark,
+    salts: HashMap<Subject, Salt>,
     /// In the order in which they were asked.
     approvals: Vec<Approval>,
     /// INVARIANT (no gap): the record `seq` lies at `seq - 1`.
     records: Vec<Sealed>,
+}
+
+/// What is counted, and until when that is needed.
+#[derive(Clone, Copy)]
+struct Count {
+    count: u64,
+    needed_until: Millis,
 }
 
 /// An entry, and the number that it got when it was first put.
@@ -102,7 +117,7 @@ impl Rows for Tables {
         Ok(self.entries.get(&key).map(|numbered| numbered.entry.clone()))
     }
 
-    fn put_entry(&mut self, entry: &Entry) -> Stored<()> {
+    fn put_entry(&mut self, entry: &Entry, _: Change) -> Stored<()> {
         let next = self.numbers.last_key_value().map_or(1, |(last, _)| last + 1);
         let number = self.take(entry.key).unwrap_or(next);
         if let State::Open { .. } = entry.state {
@@ -150,8 +165,70 @@ impl Rows for Tables {
     }
 
     fn put_lane(&mut self, key: LaneKey, lane: Lane) -> Stored<()> {
-        self.lanes.insert(key, lane);
+        if let Some(before) = self.lanes.insert(key, lane) {
+            self.idle_lanes.remove(&(before.needed_until, key));
+        }
+        if lane.holder.is_none() {
+            self.idle_lanes.insert((lane.needed_until, key));
+        }
         Ok(())
+    }
+
+    fn forget_lanes(&mut self, until: Millis, limit: usize) -> Stored<usize> {
+        let idle: Vec<_> = self.idle_lanes.iter().take_while(|(end, _)| *end <= until).take(limit).copied().collect();
+        for (end, key) in &idle {
+            self.idle_lanes.remove(&(*end, *key));
+            self.lanes.remove(key);
+        }
+        Ok(idle.len())
+    }
+
+    fn counted(&self, counter: CounterKey, window: Millis) -> Stored<u64> {
+        Ok(self.counts.get(&(counter, window)).map_or(0, |count| count.count))
+    }
+
+    fn put_counted(&mut self, counter: CounterKey, window: Millis, count: u64, needed_until: Millis) -> Stored<()> {
+        if let Some(before) = self.counts.insert((counter, window), Count { count, needed_until }) {
+            self.past_counts.remove(&(before.needed_until, counter, window));
+        }
+        self.past_counts.insert((needed_until, counter, window));
+        Ok(())
+    }
+
+    fn forget_counts(&mut self, until: Millis, limit: usize) -> Stored<usize> {
+        let past: Vec<_> = self.past_counts.iter().take_while(|(end, ..)| *end <= until).take(limit).copied().collect();
+        for (end, counter, window) in &past {
+            self.past_counts.remove(&(*end, *counter, *window));
+            self.counts.remove(&(*counter, *window));
+        }
+        Ok(past.len())
+    }
+
+    fn high_water(&self) -> Stored<Mark> {
+        Ok(self.high_water.clone())
+    }
+
+    fn put_high_water(&mut self, mark: &Mark) -> Stored<()> {
+        self.high_water = mark.clone();
+        Ok(())
+    }
+
+    fn salt(&self, subject: Subject) -> Stored<Option<Salt>> {
+        Ok(self.salts.get(&subject).cloned())
+    }
+
+    fn put_salt(&mut self, subject: Subject, salt: &Salt) -> Stored<()> {
+        self.salts.insert(subject, salt.clone());
+        Ok(())
+    }
+
+    fn erase_salt(&mut self, subject: Subject) -> Stored<bool> {
+        let erased = self.salts.remove(&subject).is_some();
+        // Nothing is sealed in memory: what belonged to the subject is taken out by hand.
+        for numbered in self.entries.values_mut().filter(|numbered| numbered.entry.action.subject == Some(subject)) {
+            numbered.entry.erase();
+        }
+        Ok(erased)
     }
 
     fn approval(&self, id: &str) -> Stored<Option<Approval>> {

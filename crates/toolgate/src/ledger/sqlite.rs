@@ -61,8 +61,25 @@ const TABLES: &str = "
     CREATE TABLE lanes (
         key BLOB NOT NULL UNIQUE,
         version INTEGER NOT NULL,
+        needed_until INTEGER NOT NULL,
         holder BLOB REFERENCES entries (key)
     ) STRICT;
+    CREATE INDEX lanes_idle ON lanes (needed_until) WHERE holder IS NULL;
+    CREATE TABLE counts (
+        key BLOB NOT NULL,
+        window INTEGER NOT NULL,
+        count INTEGER NOT NULL,
+        needed_until INTEGER NOT NULL,
+        PRIMARY KEY (key, window)
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX counts_past ON counts (needed_until);
+    CREATE TABLE high_water (
+        one INTEGER PRIMARY KEY CHECK (one = 1),
+        at INTEGER NOT NULL,
+        boot TEXT NOT NULL,
+        uptime INTEGER NOT NULL
+    ) STRICT;
+    CREATE TABLE salts (subject BLOB PRIMARY KEY NOT NULL, salt BLOB NOT NULL) STRICT, WITHOUT ROWID;
     CREATE INDEX lanes_held ON lanes (holder) WHERE holder IS NOT NULL;
     CREATE TABLE approvals (
         number INTEGER PRIMARY KEY,

@@ -3,12 +3,13 @@
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::memory::MemoryLedger;
 #[cfg(feature = "sqlite")]
 use super::sqlite::{SqliteLedger, SqliteView};
 use super::transact::{self, Answer, Rows, Transact};
-use super::{Action, Claim, Entry, EntryKey, Finding, LaneKey, Listed, Owner, Page, Verdict};
+use super::{Action, Claim, CounterKey, Entry, EntryKey, Finding, LaneKey, Listed, Owner, Page, Rejected, Verdict};
 use crate::approval::{Approval, Decision, NotDecided};
 use crate::audit::{Head, Record, Sealed};
 use crate::call::Ref;
@@ -79,7 +80,29 @@ pub(crate) struct Opening {
     pub(crate) entry: Option<NewEntry>,
     /// The approval to use up, of the digest of this call's policies.
     pub(crate) grant: Option<(String, Digest)>,
+    /// What it takes of limits.
+    pub(crate) takings: Vec<Taking>,
     pub(crate) intent: Record,
+}
+
+/// What a call takes of one limit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Taking {
+    pub(crate) counter: CounterKey,
+    pub(crate) amount: u64,
+    /// INVARIANT (never over): what is counted in a window never exceeds it.
+    pub(crate) max: u64,
+    /// How long a window is; they are aligned to 1970-01-01T00:00:00Z.
+    pub(crate) per: Duration,
+}
+
+impl Taking {
+    /// The window that it counts in now: its beginning and its end.
+    pub(super) fn window(&self, now: Millis) -> (Millis, Millis) {
+        let per = u64::try_from(self.per.as_millis()).unwrap_or(u64::MAX).max(1);
+        let begin = now.0 - now.0 % per;
+        (Millis(begin), Millis(begin.saturating_add(per)))
+    }
 }
 
 /// An action to open.
@@ -101,6 +124,15 @@ pub(crate) enum Opened {
     Open { attempt: u32, first: Ref },
     /// What the decision was based on has moved; nothing was written.
     Moved,
+    /// A limit has no room for it; nothing was written.
+    Limited {
+        /// The place of the limit among those asked.
+        which: usize,
+        /// How much of it is left.
+        left: u64,
+        /// When its window ends.
+        until: Millis,
+    },
 }
 
 /// How a call ended.
@@ -207,6 +239,18 @@ impl Store {
         now: Millis,
     ) -> Pending<'_, bool> {
         self.write(move |rows| transact::resolve(rows, key, token, finding, record, now))
+    }
+
+    /// What an operator says of an unknown action, on the record as theirs.
+    #[expect(dead_code, reason = "foundation")]
+    pub(crate) fn rule(
+        &self,
+        key: EntryKey,
+        finding: Finding,
+        record: Box<dyn FnOnce(&Entry) -> Record + Send>,
+        now: Millis,
+    ) -> Pending<'_, Result<Entry, Rejected>> {
+        self.write(move |rows| transact::rule(rows, key, finding, record, now))
     }
 
     /// Asks for approval; at most `cap` pending ones a principal, one a call.

@@ -55,7 +55,8 @@ stories! {
     a_duplicate_finds_the_action_open
     a_failed_action_reopens_as_the_same_occurrence
     an_action_comes_anew_as_another_occurrence
-    a_call_that_lost_its_lease_cannot_close_and_is_recorded
+    a_call_that_lost_its_lease_closes_while_nobody_knows_more
+    a_call_whose_outcome_was_found_out_cannot_close_and_is_recorded
     an_earlier_attempt_cannot_close_a_later_one
     an_unknown_action_is_claimed_and_resolved
     an_action_found_undone_can_run_again
@@ -138,17 +139,29 @@ async fn an_action_comes_anew_as_another_occurrence(store: &Store) {
     assert_ne!(entry(store, &refund).await.downstream_key(), key_before);
 }
 
-async fn a_call_that_lost_its_lease_cannot_close_and_is_recorded(store: &Store) {
+async fn a_call_that_lost_its_lease_closes_while_nobody_knows_more(store: &Store) {
     let refund = Act::new("refund");
     open(store, &refund).await;
     assert_eq!(sweep(store, later(LEASE - 1)).await, 0);
     assert_eq!(sweep(store, later(LEASE)).await, 1);
     assert_eq!(sweep(store, later(LEASE)).await, 0);
 
+    assert!(!close(store, &refund, 1, Verdict::Unknown).await);
+    assert!(close(store, &refund, 1, done("1")).await);
+    assert!(matches!(entry(store, &refund).await.state, State::Done { .. }));
+}
+
+async fn a_call_whose_outcome_was_found_out_cannot_close_and_is_recorded(store: &Store) {
+    let refund = Act::new("refund");
+    open(store, &refund).await;
+    assert_eq!(sweep(store, later(LEASE)).await, 1);
+    store.claim(refund.key(), claim("token", LEASE + 1000), later(LEASE)).await.unwrap().unwrap();
+    assert!(resolve(store, &refund, "token", Finding::NotDone).await);
+
     let records = store.head().await.unwrap().seq;
     assert!(!close(store, &refund, 1, done("1")).await);
     assert_eq!(store.head().await.unwrap().seq, records + 1);
-    assert!(matches!(entry(store, &refund).await.state, State::Unknown { claim: None, .. }));
+    assert_eq!(entry(store, &refund).await.state, State::Failed);
 }
 
 async fn an_earlier_attempt_cannot_close_a_later_one(store: &Store) {
@@ -256,10 +269,10 @@ async fn a_grant_is_used_once(store: &Store) {
 
 async fn a_read_uses_its_grant_once(store: &Store) {
     granted(store, "ap_1").await;
-    let read = || Opening { entry: None, grant: Some(("ap_1".into(), slice())), intent: record(Kind::Intent) };
+    let read = || Opening { entry: None, grant: Some(("ap_1".into(), slice())), takings: Vec::new(), intent: record(Kind::Intent) };
     assert!(ran(&store.open(read(), NOW).await.unwrap()));
     assert_eq!(store.open(read(), NOW).await.unwrap(), Opened::Moved);
-    let plain = Opening { entry: None, grant: None, intent: record(Kind::Intent) };
+    let plain = Opening { entry: None, grant: None, takings: Vec::new(), intent: record(Kind::Intent) };
     assert!(ran(&store.open(plain, NOW).await.unwrap()));
 }
 
@@ -571,6 +584,8 @@ impl Act {
             keeps_lane: self.keeps_lane,
             retain_ms: RETAIN,
             grant: self.grant.map(str::to_owned),
+            holds: Vec::new(),
+            subject: None,
         };
         let entry = NewEntry {
             key: self.key(),
@@ -584,6 +599,7 @@ impl Act {
         Opening {
             entry: Some(entry),
             grant: self.grant.map(|id| (id.to_owned(), slice())),
+            takings: Vec::new(),
             intent: Record::new(Kind::Intent, NOW, reference.clone(), Map::new()),
         }
     }
@@ -592,7 +608,7 @@ impl Act {
 async fn open(store: &Store, act: &Act) -> Ref {
     match store.open(act.opening(store).await, NOW).await.unwrap() {
         Opened::Open { first, .. } => first,
-        Opened::Moved => panic!("{} did not open", act.name),
+        Opened::Moved | Opened::Limited { .. } => panic!("{} did not open", act.name),
     }
 }
 

@@ -30,6 +30,10 @@ fn command() -> impl Strategy<Value = Command> {
         2 => (token(), finding, now()).prop_map(|(token, finding, now)| {
             Command::Resolve { token, finding, lane_version: 0, now }
         }),
+        1 => (any::<bool>(), now()).prop_map(|(done, now)| {
+            let finding = if done { Finding::Done { answer: "ruled".into() } } else { Finding::NotDone };
+            Command::Rule { finding, lane_version: 0, now }
+        }),
     ]
 }
 
@@ -46,6 +50,8 @@ fn action(keeps_lane: bool) -> Action {
         keeps_lane,
         retain_ms: 1,
         grant: None,
+        holds: Vec::new(),
+        subject: None,
     }
 }
 
@@ -56,6 +62,7 @@ proptest! {
         let mut entry: Option<Entry> = None;
         let mut holds_lane = false;
         let mut spent = false;
+        let mut counted = false;
         for command in commands {
             let Ok((next, consequences)) = step(key, entry.as_ref(), command.clone()) else { continue };
             let before = entry.as_ref().map(|entry| &entry.state);
@@ -79,7 +86,7 @@ proptest! {
             }
 
             // What is done is left only by an opening; what is open is closed only by its owner or lost; what is
-            // unknown is resolved only by its claimant.
+            // unknown is resolved by its claimant, by whoever ran it, or by an operator whom nobody precedes.
             let fits = match (before, &command) {
                 (Some(State::Open { owner, .. }), Command::Close { owner: closer, attempt, .. }) => {
                     owner == closer && *attempt == next.attempt
@@ -88,12 +95,18 @@ proptest! {
                 (Some(State::Unknown { claim: Some(claim), .. }), Command::Resolve { token, .. }) => {
                     claim.token == *token
                 }
+                (Some(State::Unknown { owner, .. }), Command::Close { owner: closer, attempt, .. }) => {
+                    owner == closer && *attempt == next.attempt
+                }
+                (Some(State::Unknown { claim, .. }), Command::Rule { now, .. }) => {
+                    claim.as_ref().is_none_or(|claim| claim.until <= *now)
+                }
                 (Some(State::Unknown { .. }), command) => matches!(command, Command::Claim { .. }),
                 (None | Some(State::Failed | State::Done { .. }), _) => opens,
             };
             prop_assert!(fits, "{:?} after {:?}", command, before);
 
-            // The lane is held exactly while it may be running, and the approval is spent unless nothing happened.
+            // The lane is held exactly while it may be running, and approval and limits are used unless nothing happened.
             for consequence in consequences {
                 match consequence {
                     Consequence::TakeLane => holds_lane = true,
@@ -101,13 +114,15 @@ proptest! {
                     Consequence::MoveLane => prop_assert!(holds_lane),
                     Consequence::SpendGrant => spent = true,
                     Consequence::ReturnGrant => spent = false,
+                    Consequence::TakeHolds => counted = true,
+                    Consequence::ReturnHolds => counted = false,
                 }
             }
             match next.state {
-                State::Open { .. } => prop_assert!(holds_lane && spent),
-                State::Done { .. } => prop_assert!(!holds_lane && spent),
-                State::Failed => prop_assert!(!holds_lane && !spent),
-                State::Unknown { .. } => prop_assert!(holds_lane == next.action.keeps_lane && spent),
+                State::Open { .. } => prop_assert!(holds_lane && spent && counted),
+                State::Done { .. } => prop_assert!(!holds_lane && spent && counted),
+                State::Failed => prop_assert!(!holds_lane && !spent && !counted),
+                State::Unknown { .. } => prop_assert!(holds_lane == next.action.keeps_lane && spent && counted),
             }
             entry = Some(next);
         }

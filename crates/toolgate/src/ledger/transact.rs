@@ -7,18 +7,19 @@ use std::time::Duration;
 
 use super::store::Pending;
 use super::{
-    Claim, Closing, Command, Consequence, Entry, EntryKey, Finding, GrantKey, LaneKey, Listed, NewEntry, Opened,
-    Opening, Owner, Page, Proposed, Question, Recall, Stamp, State, StoreError, step,
+    Claim, Closing, Command, Consequence, CounterKey, Entry, EntryKey, Finding, GrantKey, LaneKey, Listed, NewEntry, Opened,
+    Hold, Opening, Owner, Page, Proposed, Question, Recall, Rejected, Stamp, State, StoreError, Taking, step,
 };
 use crate::approval::{Approval, ApprovalState, Decision, NotDecided};
 use crate::audit::{Head, Record, Sealed};
 use crate::clock::Millis;
 use crate::json::Digest;
 use crate::session::Session;
+use crate::vault::{Salt, Subject};
 
 /// How long a lapsed entry is kept. INVARIANT (fence): its attempt number goes on when the action comes again, and who
 /// ran it first is long gone when the number is forgotten.
-const GRACE: Duration = Duration::from_secs(24 * 60 * 60);
+pub(super) const GRACE: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// How many lapsed entries one sweep removes.
 const PURGED_AT_ONCE: usize = 256;
@@ -28,7 +29,7 @@ pub(super) type Stored<T> = Result<T, StoreError>;
 /// What a store keeps, as one transaction sees it.
 pub(super) trait Rows {
     fn entry(&self, key: EntryKey) -> Stored<Option<Entry>>;
-    fn put_entry(&mut self, entry: &Entry) -> Stored<()>;
+    fn put_entry(&mut self, entry: &Entry, change: Change) -> Stored<()>;
     fn remove_entry(&mut self, key: EntryKey) -> Stored<()>;
     fn open_entries(&self) -> Stored<Vec<Entry>>;
     /// At most `limit` entries with a number below `before`, the highest first. An entry keeps the number that it got
@@ -42,6 +43,24 @@ pub(super) trait Rows {
     /// The lane; one that was never taken has version 0.
     fn lane(&self, key: LaneKey) -> Stored<Lane>;
     fn put_lane(&mut self, key: LaneKey, lane: Lane) -> Stored<()>;
+    /// Removes at most `limit` lanes that nobody holds and that nothing needs from `until` on; returns how many.
+    fn forget_lanes(&mut self, until: Millis, limit: usize) -> Stored<usize>;
+
+    /// What is counted in a window.
+    fn counted(&self, counter: CounterKey, window: Millis) -> Stored<u64>;
+    /// Counts; the count is not needed any more after `needed_until`.
+    fn put_counted(&mut self, counter: CounterKey, window: Millis, count: u64, needed_until: Millis) -> Stored<()>;
+    /// Removes at most `limit` counts that nothing needs at `until`; returns how many.
+    fn forget_counts(&mut self, until: Millis, limit: usize) -> Stored<usize>;
+
+    /// The highest moment that this store has seen.
+    fn high_water(&self) -> Stored<Mark>;
+    fn put_high_water(&mut self, mark: &Mark) -> Stored<()>;
+
+    /// What the personal data of a subject are sealed with, until it is erased.
+    fn salt(&self, subject: Subject) -> Stored<Option<Salt>>;
+    fn put_salt(&mut self, subject: Subject, salt: &Salt) -> Stored<()>;
+    fn erase_salt(&mut self, subject: Subject) -> Stored<bool>;
 
     fn approval(&self, id: &str) -> Stored<Option<Approval>>;
     fn put_approval(&mut self, approval: &Approval) -> Stored<()>;
@@ -58,10 +77,31 @@ pub(super) trait Rows {
     fn records_of(&self, reference: &str) -> Stored<Vec<Sealed>>;
 }
 
+/// What of an entry is new.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Change {
+    /// All of it: it was opened.
+    Opened,
+    /// Its revision and state; the action is the one that was opened.
+    Moved,
+}
+
+/// A moment, and where the clock that counts since the machine was started stood then.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Mark {
+    pub(crate) at: Millis,
+    /// Which start of which machine; empty where that cannot be told.
+    pub(crate) boot: String,
+    /// How long the machine had been running.
+    pub(crate) uptime: Millis,
+}
+
 /// Where the actions that must not overlap stand.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Lane {
     pub(super) version: u64,
+    /// INVARIANT (no version twice): until then an entry may still compare itself with the version.
+    pub(super) needed_until: Millis,
     /// INVARIANT (one holder): the only entry of the lane that is open, or unknown and keeps it.
     pub(super) holder: Option<EntryKey>,
 }
@@ -131,7 +171,11 @@ fn newest(approvals: Vec<Approval>, now: Millis) -> Option<Approval> {
 }
 
 pub(super) fn open(rows: &mut dyn Rows, opening: Opening, now: Millis) -> Stored<Opened> {
-    let Opening { entry, grant, intent } = opening;
+    let Opening { entry, grant, takings, intent } = opening;
+    let holds = match take(rows, &takings, now)? {
+        Ok(holds) => holds,
+        Err(limited) => return Ok(limited),
+    };
     let spent = match grant {
         None => None,
         Some((id, slice)) => match usable(rows, &id, slice, now)? {
@@ -146,13 +190,15 @@ pub(super) fn open(rows: &mut dyn Rows, opening: Opening, now: Millis) -> Stored
             if let Some(spent) = &spent {
                 rows.put_approval(spent)?;
             }
+            count(rows, &holds, Counting::Take)?;
             (1, intent.reference().clone())
         }
         Some(mut new) => {
             // INVARIANT (one approval, one action): what the entry names is what is used up with it.
+            new.action.holds = holds;
             new.action.grant = spent.as_ref().map(|approval| approval.id.clone());
             let Some((entry, consequences)) = open_entry(rows, new, now)? else { return Ok(Opened::Moved) };
-            apply(rows, &entry, &consequences, spent.as_ref())?;
+            apply(rows, &entry, Change::Opened, &consequences, spent.as_ref())?;
             (entry.attempt, entry.first)
         }
     };
@@ -190,7 +236,7 @@ pub(super) fn close(rows: &mut dyn Rows, closing: Closing, outcome: Record, now:
     let command = Command::Close { owner, attempt, verdict, lane_version, now };
     let closed = match step(key, entry.as_ref(), command) {
         Ok((entry, consequences)) => {
-            apply(rows, &entry, &consequences, None)?;
+            apply(rows, &entry, Change::Moved, &consequences, None)?;
             true
         }
         Err(_) => false,
@@ -227,7 +273,7 @@ pub(super) fn sweep(
             continue;
         }
         if let Ok((entry, consequences)) = step(entry.key, Some(&entry), Command::Lose { owner_dead, now }) {
-            apply(rows, &entry, &consequences, None)?;
+            apply(rows, &entry, Change::Moved, &consequences, None)?;
             append(rows, &record(&entry))?;
             lost += 1;
         }
@@ -235,6 +281,8 @@ pub(super) fn sweep(
     for key in rows.lapsed(forgotten(now), PURGED_AT_ONCE)? {
         rows.remove_entry(key)?;
     }
+    rows.forget_lanes(now, PURGED_AT_ONCE)?;
+    rows.forget_counts(now, PURGED_AT_ONCE)?;
     Ok(lost)
 }
 
@@ -265,7 +313,7 @@ fn forgotten(now: Millis) -> Millis {
 pub(super) fn claim(rows: &mut dyn Rows, key: EntryKey, claim: Claim, now: Millis) -> Stored<Option<Entry>> {
     let entry = rows.entry(key)?;
     let Ok((entry, consequences)) = step(key, entry.as_ref(), Command::Claim { claim, now }) else { return Ok(None) };
-    apply(rows, &entry, &consequences, None)?;
+    apply(rows, &entry, Change::Moved, &consequences, None)?;
     Ok(Some(entry))
 }
 
@@ -281,9 +329,29 @@ pub(super) fn resolve(
     let lane_version = next_lane_version(rows, entry.as_ref())?;
     let command = Command::Resolve { token, finding, lane_version, now };
     let Ok((entry, consequences)) = step(key, entry.as_ref(), command) else { return Ok(false) };
-    apply(rows, &entry, &consequences, None)?;
+    apply(rows, &entry, Change::Moved, &consequences, None)?;
     append(rows, &record)?;
     Ok(true)
+}
+
+/// What an operator says of an unknown action.
+pub(super) fn rule(
+    rows: &mut dyn Rows,
+    key: EntryKey,
+    finding: Finding,
+    record: impl FnOnce(&Entry) -> Record,
+    now: Millis,
+) -> Stored<Result<Entry, Rejected>> {
+    let entry = rows.entry(key)?;
+    let lane_version = next_lane_version(rows, entry.as_ref())?;
+    match step(key, entry.as_ref(), Command::Rule { finding, lane_version, now }) {
+        Ok((entry, consequences)) => {
+            apply(rows, &entry, Change::Moved, &consequences, None)?;
+            append(rows, &record(&entry))?;
+            Ok(Ok(entry))
+        }
+        Err(rejected) => Ok(Err(rejected)),
+    }
 }
 
 pub(super) fn propose(
@@ -339,8 +407,14 @@ fn next_lane_version(rows: &dyn Rows, entry: Option<&Entry>) -> Stored<u64> {
 }
 
 /// Persists a transition: the entry, and all that follows from it. `spent` is the approval that an opening uses up.
-fn apply(rows: &mut dyn Rows, entry: &Entry, consequences: &[Consequence], spent: Option<&Approval>) -> Stored<()> {
-    rows.put_entry(entry)?;
+fn apply(
+    rows: &mut dyn Rows,
+    entry: &Entry,
+    change: Change,
+    consequences: &[Consequence],
+    spent: Option<&Approval>,
+) -> Stored<()> {
+    rows.put_entry(entry, change)?;
     for consequence in consequences {
         match consequence {
             Consequence::TakeLane => move_lane(rows, entry, |_| Some(entry.key))?,
@@ -353,6 +427,8 @@ fn apply(rows: &mut dyn Rows, entry: &Entry, consequences: &[Consequence], spent
                 }
             }
             Consequence::ReturnGrant => return_grant(rows, entry)?,
+            Consequence::TakeHolds => count(rows, &entry.action.holds, Counting::Take)?,
+            Consequence::ReturnHolds => count(rows, &entry.action.holds, Counting::Return)?,
         }
     }
     Ok(())
@@ -364,7 +440,45 @@ fn move_lane(
     holder: impl FnOnce(Option<EntryKey>) -> Option<EntryKey>,
 ) -> Stored<()> {
     let lane = rows.lane(entry.action.lane)?;
-    rows.put_lane(entry.action.lane, Lane { version: lane.version + 1, holder: holder(lane.holder) })
+    let needed_until = entry.needed_until().max(lane.needed_until);
+    let holder = holder(lane.holder);
+    rows.put_lane(entry.action.lane, Lane { version: lane.version + 1, needed_until, holder })
+}
+
+/// What an opening takes of limits, if all of them have room for it.
+fn take(rows: &dyn Rows, takings: &[Taking], now: Millis) -> Stored<Result<Vec<Hold>, Opened>> {
+    let mut holds: Vec<Hold> = Vec::with_capacity(takings.len());
+    for (which, taking) in takings.iter().enumerate() {
+        let (window, end) = taking.window(now);
+        let already: u64 = holds
+            .iter()
+            .filter(|hold| hold.counter == taking.counter && hold.window == window)
+            .fold(0, |sum, hold| sum.saturating_add(hold.amount));
+        let counted = rows.counted(taking.counter, window)?.saturating_add(already);
+        if counted.saturating_add(taking.amount) > taking.max {
+            return Ok(Err(Opened::Limited { which, left: taking.max.saturating_sub(counted), until: end }));
+        }
+        holds.push(Hold { counter: taking.counter, window, amount: taking.amount });
+    }
+    Ok(Ok(holds))
+}
+
+#[derive(Clone, Copy)]
+enum Counting {
+    Take,
+    Return,
+}
+
+fn count(rows: &mut dyn Rows, holds: &[Hold], counting: Counting) -> Stored<()> {
+    for Hold { counter, window, amount } in holds {
+        let counted = rows.counted(*counter, *window)?;
+        let count = match counting {
+            Counting::Take => counted.saturating_add(*amount),
+            Counting::Return => counted.saturating_sub(*amount),
+        };
+        rows.put_counted(*counter, *window, count, Millis(u64::MAX))?;
+    }
+    Ok(())
 }
 
 fn return_grant(rows: &mut dyn Rows, entry: &Entry) -> Stored<()> {

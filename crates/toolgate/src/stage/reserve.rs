@@ -84,6 +84,7 @@ impl Reserve {
         let opening = Opening {
             entry: permitted.informed().action().map(|action| self.new_entry(&permitted, action, lease_end)),
             grant: permitted.consent().cloned(),
+            takings: Vec::new(),
             intent: intent(&permitted),
         };
         let key = permitted.informed().action().map(|action| action.identity.key);
@@ -97,6 +98,7 @@ impl Reserve {
                 let entry = key.map(|key| OpenEntry { key, attempt, first, lease_ends });
                 Ok(Reservation::Reserved(Box::new(Reserved { permitted, entry })))
             }
+            Ok(Opened::Limited { .. }) => Err(refuse(permitted, Refusal::before(Code::LimitReached))),
             Ok(Opened::Moved) => Ok(Reservation::Moved(Box::new(permitted))),
             Err(error) => Err(Stop::fault(error, into_trace(permitted))),
         }
@@ -120,6 +122,8 @@ impl Reserve {
                 keeps_lane: contract.keeps_lane(),
                 retain_ms: u64::try_from(contract.once.retain.as_millis()).unwrap_or(u64::MAX),
                 grant: permitted.consent().map(|(approval, _)| approval.clone()),
+                holds: Vec::new(),
+                subject: None,
             },
             owner: self.store.owner().clone(),
             lease_end,

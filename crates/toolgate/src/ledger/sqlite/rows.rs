@@ -4,13 +4,14 @@ use rusqlite::{Connection, OptionalExtension, Params, Row, params};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::super::transact::{Lane, Rows, Stored};
-use super::super::{Entry, EntryKey, GrantKey, LaneKey, Owner, State};
+use super::super::transact::{Change, Lane, Mark, Rows, Stored};
+use super::super::{CounterKey, Entry, EntryKey, GrantKey, LaneKey, Owner, State};
 use super::{StoreError, broken};
 use crate::approval::{Approval, ApprovalState};
 use crate::audit::{Head, Sealed};
 use crate::clock::Millis;
 use crate::json::{self, Digest, Limits};
+use crate::vault::{Salt, Subject};
 
 /// Wide enough for all that is written: arguments, facts and answers have limits of their own.
 const BODY: Limits = Limits { size: 256 << 20, depth: 512, members: 10_000_000 };
@@ -45,7 +46,7 @@ impl Rows for Tables<'_> {
         body.map(|body| parse(&body)).transpose()
     }
 
-    fn put_entry(&mut self, entry: &Entry) -> Stored<()> {
+    fn put_entry(&mut self, entry: &Entry, _: Change) -> Stored<()> {
         let body = print(entry)?;
         let (state, owner, lease_end) = match &entry.state {
             State::Open { owner, lease_end } => {
@@ -95,19 +96,82 @@ impl Rows for Tables<'_> {
     }
 
     fn lane(&self, key: LaneKey) -> Stored<Lane> {
-        let sql = "SELECT version, holder FROM lanes WHERE key = ?1";
-        let found: Option<(i64, Option<[u8; 32]>)> =
-            self.one(sql, params![key.as_bytes()], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        let Some((version, holder)) = found else { return Ok(Lane::default()) };
-        Ok(Lane { version: natural(version)?, holder: holder.map(|key| EntryKey(Digest::from(key))) })
+        let sql = "SELECT version, needed_until, holder FROM lanes WHERE key = ?1";
+        let found: Option<(i64, i64, Option<[u8; 32]>)> =
+            self.one(sql, params![key.as_bytes()], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+        let Some((version, needed_until, holder)) = found else { return Ok(Lane::default()) };
+        let holder = holder.map(|key| EntryKey(Digest::from(key)));
+        Ok(Lane { version: natural(version)?, needed_until: Millis(natural(needed_until)?), holder })
     }
 
     fn put_lane(&mut self, key: LaneKey, lane: Lane) -> Stored<()> {
         self.run(
-            "INSERT INTO lanes (key, version, holder) VALUES (?1, ?2, ?3)
-             ON CONFLICT (key) DO UPDATE SET version = excluded.version, holder = excluded.holder",
-            params![key.as_bytes(), integer(lane.version)?, lane.holder.as_ref().map(EntryKey::as_bytes)],
+            "INSERT INTO lanes (key, version, needed_until, holder) VALUES (?1, ?2, ?3, ?4)
+             ON CONFLICT (key) DO UPDATE SET version = excluded.version, needed_until = excluded.needed_until,
+                holder = excluded.holder",
+            params![
+                key.as_bytes(),
+                integer(lane.version)?,
+                moment(lane.needed_until),
+                lane.holder.as_ref().map(EntryKey::as_bytes)
+            ],
         )
+    }
+
+    fn forget_lanes(&mut self, until: Millis, limit: usize) -> Stored<usize> {
+        let sql = "DELETE FROM lanes WHERE rowid IN
+                   (SELECT rowid FROM lanes WHERE holder IS NULL AND needed_until <= ?1 LIMIT ?2)";
+        Ok(self.0.prepare_cached(sql)?.execute(params![moment(until), at_most(limit)])?)
+    }
+
+    fn counted(&self, counter: CounterKey, window: Millis) -> Stored<u64> {
+        let sql = "SELECT count FROM counts WHERE key = ?1 AND window = ?2";
+        let found = self.one(sql, params![counter.as_bytes(), moment(window)], |row| row.get::<_, i64>(0))?;
+        found.map_or(Ok(0), natural)
+    }
+
+    fn put_counted(&mut self, counter: CounterKey, window: Millis, count: u64, needed_until: Millis) -> Stored<()> {
+        self.run(
+            "INSERT INTO counts (key, window, count, needed_until) VALUES (?1, ?2, ?3, ?4)
+             ON CONFLICT (key, window) DO UPDATE SET count = excluded.count, needed_until = excluded.needed_until",
+            params![counter.as_bytes(), moment(window), integer(count)?, moment(needed_until)],
+        )
+    }
+
+    fn forget_counts(&mut self, until: Millis, limit: usize) -> Stored<usize> {
+        let sql = "DELETE FROM counts WHERE (key, window) IN
+                   (SELECT key, window FROM counts WHERE needed_until <= ?1 LIMIT ?2)";
+        Ok(self.0.prepare_cached(sql)?.execute(params![moment(until), at_most(limit)])?)
+    }
+
+    fn high_water(&self) -> Stored<Mark> {
+        let sql = "SELECT at, boot, uptime FROM high_water";
+        let found: Option<(i64, String, i64)> =
+            self.one(sql, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+        let Some((at, boot, uptime)) = found else { return Ok(Mark::default()) };
+        Ok(Mark { at: Millis(natural(at)?), boot, uptime: Millis(natural(uptime)?) })
+    }
+
+    fn put_high_water(&mut self, mark: &Mark) -> Stored<()> {
+        self.run(
+            "INSERT INTO high_water (one, at, boot, uptime) VALUES (1, ?1, ?2, ?3)
+             ON CONFLICT (one) DO UPDATE SET at = excluded.at, boot = excluded.boot, uptime = excluded.uptime",
+            params![moment(mark.at), mark.boot, moment(mark.uptime)],
+        )
+    }
+
+    fn salt(&self, subject: Subject) -> Stored<Option<Salt>> {
+        let sql = "SELECT salt FROM salts WHERE subject = ?1";
+        Ok(self.one(sql, params![subject.as_bytes()], |row| row.get::<_, [u8; 32]>(0))?.map(Salt))
+    }
+
+    fn put_salt(&mut self, subject: Subject, salt: &Salt) -> Stored<()> {
+        self.run("INSERT OR REPLACE INTO salts (subject, salt) VALUES (?1, ?2)", params![subject.as_bytes(), salt.0])
+    }
+
+    fn erase_salt(&mut self, subject: Subject) -> Stored<bool> {
+        let sql = "DELETE FROM salts WHERE subject = ?1";
+        Ok(self.0.prepare_cached(sql)?.execute(params![subject.as_bytes()])? > 0)
     }
 
     fn approval(&self, id: &str) -> Stored<Option<Approval>> {
