@@ -4,15 +4,20 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 
+use super::layout::{Content, content};
+use super::trouble::broken;
 use super::worker::Worker;
-use super::{Content, PATIENCE, STATEMENTS, broken, content};
+use super::{PATIENCE, STATEMENTS};
 use crate::ledger::store::Pending;
 use crate::ledger::transact::{Rows, Stored, Transact};
 use crate::ledger::{Owner, StoreError};
+use crate::vault::GateKey;
 
 /// A ledger in an SQLite file that may be a copy, on a medium that cannot be written.
 pub(in crate::ledger) struct SqliteView {
     reader: Worker,
+    /// Of nothing: what is sealed is not read by a view.
+    key: GateKey,
     /// Nobody: a view opens no entries.
     nobody: Owner,
 }
@@ -29,10 +34,15 @@ impl SqliteView {
                 (Err(error), 0) => return Err(error),
                 (Err(_), _) => return Err(broken(LOG)),
             };
-            Worker::reader("ledger-reader", &file, connection)
+            Worker::reader("ledger-reader", &file, connection, None)
         };
         let reader = start().map_err(|error| error.of(&file))?;
-        Ok(Self { reader, nobody: Owner(String::new()) })
+        let key = GateKey::generate().map_err(|error| StoreError::from(error).of(&file))?;
+        Ok(Self { reader, key, nobody: Owner(String::new()) })
+    }
+
+    pub(in crate::ledger) fn key(&self) -> &GateKey {
+        &self.key
     }
 }
 
@@ -70,7 +80,7 @@ fn connect(path: &Path) -> Stored<Connection> {
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
     connection.pragma_update(None, "trusted_schema", false)?;
     match content(&Transaction::new_unchecked(&connection, TransactionBehavior::Deferred)?)? {
-        Content::Ledger => {}
+        Content::Ledger(_) => {}
         Content::Nothing => return Err(StoreError::Broken("it holds nothing yet".into())),
     }
     Ok(connection)
@@ -104,9 +114,10 @@ mod tests {
     fn without_a_log_it_is_read_with_nothing_made_beside_it() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("led?ger%.db");
-        drop(SqliteLedger::open(&folder.path().join("ledger.db")).unwrap());
+        drop(SqliteLedger::open(&folder.path().join("ledger.db"), None).unwrap());
         std::fs::rename(folder.path().join("ledger.db"), &path).unwrap();
         std::fs::remove_dir_all(folder.path().join("ledger.db.owners")).unwrap();
+        std::fs::remove_file(folder.path().join("ledger.db.key")).unwrap();
         assert_eq!(log_bytes(&path), 0);
         drop(connect(&immutable(&path)).unwrap());
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
