@@ -54,10 +54,10 @@ const TABLES: &str = "
         lapses_at INTEGER,
         body TEXT NOT NULL,
         CHECK ((owner IS NOT NULL) = (state = 'open') AND (lease_end IS NOT NULL) = (state = 'open')),
-        CHECK ((lapses_at IS NOT NULL) = (state = 'done'))
+        CHECK ((lapses_at IS NOT NULL) = (state IN ('done', 'failed')))
     ) STRICT;
     CREATE INDEX entries_open ON entries (owner, lease_end) WHERE owner IS NOT NULL;
-    CREATE INDEX entries_done ON entries (lapses_at) WHERE lapses_at IS NOT NULL;
+    CREATE INDEX entries_closed ON entries (lapses_at) WHERE lapses_at IS NOT NULL;
     CREATE TABLE lanes (
         key BLOB NOT NULL UNIQUE,
         version INTEGER NOT NULL,
@@ -93,6 +93,7 @@ const TABLES: &str = "
     ) STRICT;
     CREATE INDEX approvals_call ON approvals (call, principal, tenant);
     CREATE INDEX approvals_tenant ON approvals (tenant);
+    CREATE INDEX approvals_past ON approvals (expires_at);
     CREATE INDEX approvals_pending ON approvals (tenant, principal, expires_at) WHERE state = 'pending';
     CREATE TABLE records (
         seq INTEGER PRIMARY KEY CHECK (seq > 0),

@@ -55,7 +55,7 @@ impl Rows for Tables<'_> {
                 ("open", Some(&owner.0), Some(moment(*lease_end)))
             }
             State::Done { .. } => ("done", None, None),
-            State::Failed => ("failed", None, None),
+            State::Failed { .. } => ("failed", None, None),
             State::Unknown { .. } => ("unknown", None, None),
         };
         self.run(
@@ -144,10 +144,16 @@ impl Rows for Tables<'_> {
         Ok(self.0.prepare_cached(sql)?.execute(params![moment(until), at_most(limit)])?)
     }
 
+    fn is_littered(&self, now: Millis, expired: Millis) -> Stored<bool> {
+        let sql = "SELECT EXISTS (SELECT 1 FROM lanes WHERE holder IS NULL AND needed_until <= ?1)
+                OR EXISTS (SELECT 1 FROM counts WHERE needed_until <= ?1)
+                OR EXISTS (SELECT 1 FROM approvals WHERE expires_at <= ?2)";
+        Ok(self.one(sql, params![moment(now), moment(expired)], |row| row.get::<_, bool>(0))?.unwrap_or_default())
+    }
+
     fn high_water(&self) -> Stored<Mark> {
         let sql = "SELECT at, boot, uptime FROM high_water";
-        let found: Option<(i64, String, i64)> =
-            self.one(sql, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+        let found: Option<(i64, String, i64)> = self.one(sql, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
         let Some((at, boot, uptime)) = found else { return Ok(Mark::default()) };
         Ok(Mark { at: Millis(natural(at)?), boot, uptime: Millis(natural(uptime)?) })
     }
@@ -202,6 +208,12 @@ impl Rows for Tables<'_> {
                 print(approval)?
             ],
         )
+    }
+
+    fn forget_approvals(&mut self, until: Millis, limit: usize) -> Stored<usize> {
+        let sql =
+            "DELETE FROM approvals WHERE number IN (SELECT number FROM approvals WHERE expires_at <= ?1 LIMIT ?2)";
+        Ok(self.0.prepare_cached(sql)?.execute(params![moment(until), at_most(limit)])?)
     }
 
     fn approvals_of_call(&self, call: &GrantKey) -> Stored<Vec<Approval>> {
