@@ -3,6 +3,7 @@
 
 mod allowances;
 pub(crate) mod content;
+mod limits;
 mod lint;
 pub(crate) mod names;
 mod parse;
@@ -21,6 +22,7 @@ use crate::leniency::{Granted, Used};
 use crate::schema::{Problem, Schema};
 use crate::template::Template;
 
+pub(crate) use limits::{Counts, Limit, LimitScope};
 pub use registry::ToolFault;
 pub(crate) use registry::{Registered, Registry};
 pub use tool::Tool;
@@ -51,6 +53,7 @@ pub struct Contract {
     pub(crate) lane: Option<Lane>,
     pub(crate) reconcile: Option<Reconcile>,
     pub(crate) retry: Retry,
+    pub(crate) limits: Vec<Limit>,
     pub(crate) errors: BTreeMap<String, MappedError>,
     pub(crate) backend: Value,
     /// INVARIANT (blocks are checked): where it is set, `output` is the schema of content blocks.

@@ -1,17 +1,36 @@
 //! The durable record of actions: a pure state machine, and the store that persists it.
 //!
 //! ```text
-//!              open                close(done)
-//!  (absent) ---------->  open  ------------------>  done      replayed while it is retained;
-//!                       / |  \                        open again (anew) where the contract says so
-//!      owner dead, lease  |   \  close(failed)
-//!      over, close lost   |    `----------------->  failed    effect none; the next equal call reopens it
-//!                         v
-//!                      unknown --resolve--> done | failed
+//!               open                 close(done)
+//!  (absent) ----------->  open  -------------------->  done     replayed while it is retained;
+//!               open     / |  \                         | open again (anew) where the contract says so,
+//!         ,-------------'  |   \  close(failed)         |  or where it is retained no longer
+//!         |                |    `------------------>  failed    effect none; the next equal call reopens it
+//!         |                |
+//!         |                | lose: the owner is dead, or the lease is over
+//!         |                | close(unknown): the run ended, and how is not known
+//!         |                v
+//!         |             unknown  -- claim: one at a time finds out, for a while
+//!         |                |
+//!         |                |-- resolve: the claimant found out ------------------.
+//!         |                |-- close: its owner learned late how it ended -------|-->  done | failed
+//!         |                `-- rule: an operator says so, while nobody claims ---'             |
+//!         `------------------------------------------------------------------------------------'
 //! ```
 //!
+//! Only an opening makes an entry run, and it is open to no entry that is open or unknown. Only whoever opened it last
+//! closes it: the owner and the number of the attempt must both fit, so that a stale owner cannot close a later opening.
+//! What is known stays: neither `done` nor `failed` is left but by an opening.
+//!
+//! | becomes   | lane                                   | approval | limits              |
+//! |-----------|----------------------------------------|----------|---------------------|
+//! | `open`    | taken                                  | used up  | taken               |
+//! | `done`    | free                                   | used up  | taken               |
+//! | `failed`  | free                                   | given back with its time | given back into their own windows |
+//! | `unknown` | held where something could be spent twice, else free | used up | taken |
+//!
 //! `step` is the whole machine: no clock and no store inside. A store runs it within one transaction and persists
-//! what it returns.
+//! what it returns. The tests in `ledger/model.rs` walk through all that two processes can do with it.
 
 #[cfg(feature = "bench")]
 pub mod door;
@@ -104,10 +123,13 @@ pub(crate) struct Hold {
     pub(crate) counter: CounterKey,
     /// The beginning of the window that it counts in.
     pub(crate) window: Millis,
+    /// The end of the window.
+    pub(crate) end: Millis,
     pub(crate) amount: u64,
 }
 
-/// What a limit counts: the digest of its tenant, tool, place in the contract and scope.
+/// What a limit counts: the digest of its tenant, its tool, what of the calls it counts, and whose calls. INVARIANT (no
+/// maximum in a key): an edited maximum never forgets what was taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct CounterKey(Digest);
@@ -171,7 +193,7 @@ pub(crate) enum State {
         at: Millis,
     },
     /// It provably did not happen.
-    Failed,
+    Failed { at: Millis },
     /// Nobody knows.
     Unknown {
         /// Who ran it, and may still learn how it ended.
@@ -268,10 +290,10 @@ pub(crate) fn step(
                 None => (1, 1, reference),
                 Some(entry) => match &entry.state {
                     // Other arguments are another action: it must not share the key that was sent downstream.
-                    State::Failed if entry.action.args_digest == action.args_digest => {
+                    State::Failed { .. } if entry.action.args_digest == action.args_digest => {
                         (entry.revision + 1, entry.attempt + 1, entry.first.clone())
                     }
-                    State::Failed => (entry.revision + 1, entry.attempt + 1, reference),
+                    State::Failed { .. } => (entry.revision + 1, entry.attempt + 1, reference),
                     State::Done { .. } if anew => (entry.revision + 1, entry.attempt + 1, reference),
                     State::Done { .. } => return Err(Rejected::AlreadyDone),
                     State::Open { .. } => return Err(Rejected::Running),
@@ -290,7 +312,7 @@ pub(crate) fn step(
                 State::Open { owner, lease_end } => (owner, *lease_end, true),
                 // Whoever ran it learned late how it ended: that is proof, and nobody has had to guess yet.
                 State::Unknown { owner, lease_end, .. } => (owner, *lease_end, false),
-                State::Done { .. } | State::Failed => return Err(Rejected::Stale),
+                State::Done { .. } | State::Failed { .. } => return Err(Rejected::Stale),
             };
             if *holder != owner || entry.attempt != attempt {
                 return Err(Rejected::Stale);
@@ -339,7 +361,7 @@ pub(crate) fn step(
             Some((entry, State::Unknown { .. })) => Ok(entry.found(finding, lane_version, now)),
             Some((_, State::Open { .. })) => Err(Rejected::Running),
             Some((_, State::Done { .. })) => Err(Rejected::AlreadyDone),
-            Some((_, State::Failed)) | None => Err(Rejected::Stale),
+            Some((_, State::Failed { .. })) | None => Err(Rejected::Stale),
         },
     }
 }
@@ -354,27 +376,26 @@ impl Entry {
         use Consequence::{FreeLane, ReturnGrant, ReturnHolds};
         match finding {
             Finding::Done { answer } => (self.moved_to(State::Done { answer, lane_version, at: now }), vec![FreeLane]),
-            Finding::NotDone => (self.moved_to(State::Failed), vec![FreeLane, ReturnGrant, ReturnHolds]),
+            Finding::NotDone => (self.moved_to(State::Failed { at: now }), vec![FreeLane, ReturnGrant, ReturnHolds]),
         }
     }
 
-    /// When a done entry is past its time; nothing else ever is.
+    /// When an entry whose outcome is known is past its time. INVARIANT (never forgotten): what is open or unknown never
+    /// is.
     pub(crate) fn lapses_at(&self) -> Option<Millis> {
         match &self.state {
-            State::Done { at, .. } => Some(Millis(at.0.saturating_add(self.action.retain_ms))),
-            State::Open { .. } | State::Failed | State::Unknown { .. } => None,
+            State::Done { at, .. } | State::Failed { at } => Some(Millis(at.0.saturating_add(self.action.retain_ms))),
+            State::Open { .. } | State::Unknown { .. } => None,
         }
     }
 
-    /// Until when the version of its lane may have to be compared with it: while it is there.
-    fn needed_until(&self) -> Millis {
-        match self.lapses_at() {
-            Some(end) => end.after(transact::GRACE),
-            None => Millis(u64::MAX),
-        }
+    /// Until when the version of its lane may have to be compared with it: while it is there. One that is open or unknown
+    /// compares itself with nothing before it is closed.
+    fn needs_lane_until(&self) -> Millis {
+        self.lapses_at().map_or(Millis(0), |end| end.after(transact::GRACE))
     }
 
-    /// Whether a done entry is past its time, and so as good as absent.
+    /// Whether it is past its time, and so as good as absent.
     pub(crate) fn lapsed(&self, now: Millis) -> bool {
         self.lapses_at().is_some_and(|end| end <= now)
     }
@@ -394,7 +415,7 @@ impl Entry {
         let (state, effect, at, lease_end) = match self.state {
             State::Open { lease_end, .. } => ("open", None, None, Some(lease_end)),
             State::Done { at, .. } => ("done", Some(Effect::Done), Some(at), None),
-            State::Failed => ("failed", Some(Effect::None), None, None),
+            State::Failed { .. } => ("failed", Some(Effect::None), None, None),
             State::Unknown { since, lease_end, .. } => ("unknown", Some(Effect::Unknown), Some(since), Some(lease_end)),
         };
         let Action { tool, principal, run, args_digest, grant: approval, .. } = self.action;
@@ -427,7 +448,6 @@ impl EntryKey {
 
 impl CounterKey {
     /// The digest of a canonical array that names what a limit counts.
-    #[expect(dead_code, reason = "foundation")]
     pub(crate) fn of(parts: &Value) -> Self {
         Self(Digest::of(canonical(parts).as_bytes()))
     }

@@ -66,8 +66,11 @@ impl Recovery {
         self.store.sweep(Box::new(move |entry| lost(entry, now)), now).await
     }
 
-    /// Looks for the outcome of an unknown action.
+    /// Looks for the outcome of an unknown action. With what was erased nothing can be asked any more.
     pub(crate) async fn reconcile(&self, entry: &Entry, deadline: Instant) -> Result<Reconciled, StoreError> {
+        if entry.erased {
+            return Ok(Reconciled::StillUnknown);
+        }
         let tool = self.registry.get(&entry.action.tool);
         let Some((tool, reconcile)) = tool.and_then(|tool| Some((tool, tool.contract.reconcile.as_ref()?))) else {
             return Ok(Reconciled::StillUnknown);

@@ -22,6 +22,11 @@ pub struct Reply {
     trace: Trace,
 }
 
+/// What a model must know of a replayed answer: it looks as if something had been done now.
+pub(crate) const REPLAYED: &str = "Nothing ran now: this is the stored answer of an earlier, equal call, and sending it \
+    again gives this answer again. If it is meant to happen once more, tell the user: the program that sends the call \
+    must give it another operation id, or send it in another run.";
+
 /// What a reply says, as it is stored in the ledger and replayed.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -145,6 +150,11 @@ impl Reply {
         self.first.as_ref()
     }
 
+    /// What must be known of the answer beside it, in words: that nothing ran now, where it is replayed.
+    pub fn note(&self) -> Option<&'static str> {
+        self.replayed().then_some(REPLAYED)
+    }
+
     /// What was left out of the result to keep its bound.
     pub fn truncated(&self) -> &[Truncated] {
         match &self.answer {
@@ -206,6 +216,9 @@ impl Serialize for Reply {
         }
         if let Some(first) = &self.first {
             map.serialize_entry("first_ref", first)?;
+        }
+        if let Some(note) = self.note() {
+            map.serialize_entry("note", note)?;
         }
         map.end()
     }

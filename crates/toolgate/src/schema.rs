@@ -29,6 +29,7 @@ mod weight;
 mod without;
 mod words;
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::OnceLock;
 
@@ -211,6 +212,13 @@ impl Schema {
     pub fn locate(&self, pointer: &str) -> Vec<&Value> {
         let spread = self.graph.spread(&self.graph.entries(pointer));
         spread.into_iter().filter_map(|id| self.written(id)).collect()
+    }
+
+    /// Those of them that hold of whatever stands there in a valid value.
+    pub(crate) fn certain(&self, pointer: &str) -> Vec<&Value> {
+        let step = |here: Vec<NodeId>, name: Cow<'_, str>| self.graph.of_member(&self.graph.mandatory(&here), &name);
+        let there = segments(pointer).fold(vec![Graph::ROOT], step);
+        self.graph.mandatory(&there).into_iter().filter_map(|id| self.written(id)).collect()
     }
 
     /// Whether every step of `pointer` is a member that a valid value must have.

@@ -42,7 +42,7 @@ lenient_for_write = ["integer_as_string", "code_fence"]
 fill_defaults = true
 arguments = { size = "64KB", depth = 8, members = 100 }
 open = true
-input = { properties = { order_id = { type = "string" } }, required = ["order_id"] }
+input = { properties = { order_id = { type = "string" }, amount_cents = { type = "integer", minimum = 1 } }, required = ["order_id"] }
 output = { type = "object" }
 approval = { when = "true", role = "manager", message = "Refunds need a manager." }
 resource = { type = "Order", id = "{order_id}", fact = "order", tenant = "/tenant" }
@@ -61,6 +61,17 @@ args = { key = "{idempotency_key}" }
 done = "/refund_id"
 result = "/refund"
 absent_after = "30s"
+
+[[limits]]
+sum = "/amount_cents"
+max = 50000
+roles = { manager = 200000 }
+per = "1d"
+scope = "tenant"
+
+[[limits]]
+calls = 20
+per = "1h"
 
 [errors.no_row]
 code = "not_found"
@@ -257,7 +268,9 @@ fn settings() -> Vec<Value> {
 /// Whether the value at a place may have any members: a schema, or arguments and results of a tool.
 fn is_free(place: &str) -> bool {
     let of_an_answer = place.starts_with("/backend") && (place.ends_with("/when") || place.ends_with("/result"));
-    ["/input", "/output"].contains(&place) || of_an_answer
+    // Any role may have a maximum of its own.
+    let of_roles = place.starts_with("/limits") && place.ends_with("/roles");
+    ["/input", "/output"].contains(&place) || of_an_answer || of_roles
 }
 
 /// The places of a file, without those inside of what is free.

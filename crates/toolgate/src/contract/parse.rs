@@ -6,8 +6,8 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::{
-    Access, ApprovalRule, Contract, Fact, Lane, MappedError, Once, OnceScope, Reconcile, Repeat, Resource, Retry,
-    allowances, content, is_tag, lint,
+    Access, ApprovalRule, Contract, Fact, Lane, Limit, MappedError, Once, OnceScope, Reconcile, Repeat, Resource,
+    Retry, allowances, content, is_tag, lint,
 };
 use crate::approval::Approvers;
 use crate::fields::{Fields, Problems};
@@ -89,6 +89,7 @@ impl Contract {
         let lane = read_lane(&mut top, &mut problems);
         let reconcile = read_reconcile(&mut top, &mut problems);
         let retry = read_retry(&mut top, &mut problems);
+        let limits = Limit::read_all(&mut top, input.as_ref(), &mut problems);
         let errors = read_errors(&mut top, &mut problems);
         let backend = top.raw("backend").cloned().unwrap_or(Value::Null);
         let content =
@@ -130,6 +131,7 @@ impl Contract {
             lane,
             reconcile,
             retry,
+            limits,
             errors,
             backend,
             content,

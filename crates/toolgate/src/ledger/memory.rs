@@ -26,8 +26,8 @@ struct Tables {
     numbers: BTreeMap<u64, EntryKey>,
     /// The keys of the open entries.
     open: BTreeSet<EntryKey>,
-    /// The keys of the done entries, by the end of their time.
-    done: BTreeSet<(Millis, EntryKey)>,
+    /// The keys of the done and the failed entries, by the end of their time.
+    closed: BTreeSet<(Millis, EntryKey)>,
     lanes: HashMap<LaneKey, Lane>,
     /// The lanes that nobody holds, by the moment from which nothing needs them.
     idle_lanes: BTreeSet<(Millis, LaneKey)>,
@@ -113,7 +113,7 @@ impl Tables {
         self.numbers.remove(&number);
         self.open.remove(&key);
         if let Some(end) = entry.lapses_at() {
-            self.done.remove(&(end, key));
+            self.closed.remove(&(end, key));
         }
         Some(number)
     }
@@ -131,7 +131,7 @@ impl Rows for Tables {
             self.open.insert(entry.key);
         }
         if let Some(end) = entry.lapses_at() {
-            self.done.insert((end, entry.key));
+            self.closed.insert((end, entry.key));
         }
         self.numbers.insert(number, entry.key);
         self.entries.insert(entry.key, Numbered { number, entry: entry.clone() });
@@ -164,7 +164,7 @@ impl Rows for Tables {
     }
 
     fn lapsed(&self, until: Millis, limit: usize) -> Stored<Vec<EntryKey>> {
-        Ok(self.done.iter().take_while(|(end, _)| *end <= until).take(limit).map(|(_, key)| *key).collect())
+        Ok(self.closed.iter().take_while(|(end, _)| *end <= until).take(limit).map(|(_, key)| *key).collect())
     }
 
     fn lane(&self, key: LaneKey) -> Stored<Lane> {
@@ -211,6 +211,12 @@ impl Rows for Tables {
         Ok(past.len())
     }
 
+    fn is_littered(&self, now: Millis, expired: Millis) -> Stored<bool> {
+        let lane = self.idle_lanes.first().is_some_and(|(end, _)| *end <= now);
+        let count = self.past_counts.first().is_some_and(|(end, ..)| *end <= now);
+        Ok(lane || count || self.approvals.iter().any(|approval| approval.expires_at <= expired))
+    }
+
     fn high_water(&self) -> Stored<Mark> {
         Ok(self.high_water.clone())
     }
@@ -248,6 +254,17 @@ impl Rows for Tables {
             None => self.approvals.push(approval.clone()),
         }
         Ok(())
+    }
+
+    fn forget_approvals(&mut self, until: Millis, limit: usize) -> Stored<usize> {
+        let before = self.approvals.len();
+        let mut left = limit;
+        self.approvals.retain(|approval| {
+            let stays = until < approval.expires_at || left == 0;
+            left -= usize::from(!stays);
+            stays
+        });
+        Ok(before - self.approvals.len())
     }
 
     fn approvals_of_call(&self, call: &GrantKey) -> Stored<Vec<Approval>> {

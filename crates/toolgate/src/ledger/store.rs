@@ -265,7 +265,7 @@ impl Store {
     }
 
     /// What an operator says of an unknown action, on the record as theirs.
-    #[expect(dead_code, reason = "foundation")]
+    #[cfg_attr(not(test), expect(dead_code, reason = "foundation"))]
     pub(crate) fn rule(
         &self,
         key: EntryKey,

@@ -76,7 +76,7 @@ proptest! {
             if let Command::Open { anew, reference, .. } = &command {
                 match before {
                     None => prop_assert_eq!(&next.first, reference),
-                    Some(State::Failed) => prop_assert_eq!(Some(&next.first), entry.as_ref().map(|entry| &entry.first)),
+                    Some(State::Failed { .. }) => prop_assert_eq!(Some(&next.first), entry.as_ref().map(|entry| &entry.first)),
                     Some(State::Done { .. }) => prop_assert!(*anew && next.first == *reference),
                     Some(State::Open { .. } | State::Unknown { .. }) => prop_assert!(false, "it ran twice"),
                 }
@@ -102,7 +102,7 @@ proptest! {
                     claim.as_ref().is_none_or(|claim| claim.until <= *now)
                 }
                 (Some(State::Unknown { .. }), command) => matches!(command, Command::Claim { .. }),
-                (None | Some(State::Failed | State::Done { .. }), _) => opens,
+                (None | Some(State::Failed { .. } | State::Done { .. }), _) => opens,
             };
             prop_assert!(fits, "{:?} after {:?}", command, before);
 
@@ -121,7 +121,7 @@ proptest! {
             match next.state {
                 State::Open { .. } => prop_assert!(holds_lane && spent && counted),
                 State::Done { .. } => prop_assert!(!holds_lane && spent && counted),
-                State::Failed => prop_assert!(!holds_lane && !spent && !counted),
+                State::Failed { .. } => prop_assert!(!holds_lane && !spent && !counted),
                 State::Unknown { .. } => prop_assert!(holds_lane == next.action.keeps_lane && spent && counted),
             }
             entry = Some(next);

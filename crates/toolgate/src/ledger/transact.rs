@@ -22,7 +22,15 @@ use crate::vault::{Salt, Subject};
 /// ran it first is long gone when the number is forgotten.
 pub(super) const GRACE: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// How many lapsed entries one sweep removes.
+/// How long a count outlasts its window. INVARIANT (never over): no process of the store is so far behind that it still
+/// takes in a window whose count is forgotten.
+const AFTER_WINDOW: Duration = Duration::from_secs(60 * 60);
+
+/// How long an approval is kept that can be neither decided nor used any more, for whoever looks back at it. The record
+/// keeps what was decided.
+const APPROVALS_KEPT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+
+/// How many entries, lanes, counts and approvals one sweep removes of each: no call waits long behind it.
 const PURGED_AT_ONCE: usize = 256;
 
 pub(super) type Stored<T> = Result<T, StoreError>;
@@ -43,7 +51,7 @@ pub(super) trait Rows {
     fn entries_before(&self, before: u64, limit: usize) -> Stored<Vec<(u64, Entry)>>;
     /// The owners of open entries, each with the end of the first lease to end.
     fn open_owners(&self) -> Stored<Vec<(Owner, Millis)>>;
-    /// At most `limit` done entries that lapse at `until` or before.
+    /// At most `limit` entries, done or failed, that lapse at `until` or before.
     fn lapsed(&self, until: Millis, limit: usize) -> Stored<Vec<EntryKey>>;
 
     /// The lane; one that was never taken has version 0.
@@ -59,6 +67,10 @@ pub(super) trait Rows {
     /// Removes at most `limit` counts that nothing needs at `until`; returns how many.
     fn forget_counts(&mut self, until: Millis, limit: usize) -> Stored<usize>;
 
+    /// Whether there is a lane that nobody holds or a count, which nothing needs from `now` on, or an approval whose time
+    /// ended at `expired` or before.
+    fn is_littered(&self, now: Millis, expired: Millis) -> Stored<bool>;
+
     /// The highest moment that this store has seen.
     fn high_water(&self) -> Stored<Mark>;
     fn put_high_water(&mut self, mark: &Mark) -> Stored<()>;
@@ -70,6 +82,8 @@ pub(super) trait Rows {
 
     fn approval(&self, id: &str) -> Stored<Option<Approval>>;
     fn put_approval(&mut self, approval: &Approval) -> Stored<()>;
+    /// Removes at most `limit` approvals whose time ended at `until` or before; returns how many.
+    fn forget_approvals(&mut self, until: Millis, limit: usize) -> Stored<usize>;
     /// All approvals of one call, newest first.
     fn approvals_of_call(&self, call: &GrantKey) -> Stored<Vec<Approval>>;
     /// All approvals of one tenant, newest first.
@@ -110,6 +124,14 @@ pub(super) struct Lane {
     pub(super) needed_until: Millis,
     /// INVARIANT (one holder): the only entry of the lane that is open, or unknown and keeps it.
     pub(super) holder: Option<EntryKey>,
+}
+
+impl Lane {
+    /// The version after the next change. INVARIANT (no version twice): one that was forgotten goes on from the time that
+    /// it is, which is further than it ever came by counting.
+    fn next_version(self, now: Millis) -> u64 {
+        if self.version == 0 { now.0.clamp(1, 1 << 62) } else { self.version + 1 }
+    }
 }
 
 /// How a store runs a transaction: all of it and durable before the answer, or nothing of it.
@@ -178,6 +200,14 @@ fn newest(approvals: Vec<Approval>, now: Millis) -> Option<Approval> {
 
 pub(super) fn open(rows: &mut dyn Rows, opening: Opening, now: Millis) -> Stored<Opened> {
     let Opening { entry, grant, takings, intent } = opening;
+    let entry = match entry {
+        None => None,
+        // A limit refuses only what may still run: the same call may have been done meanwhile, and then it is replayed.
+        Some(new) => match ground(rows, &new, now)? {
+            Some(ground) => Some((new, ground)),
+            None => return Ok(Opened::Moved),
+        },
+    };
     let holds = match take(rows, &takings, now)? {
         Ok(holds) => holds,
         Err(limited) => return Ok(limited),
@@ -199,12 +229,14 @@ pub(super) fn open(rows: &mut dyn Rows, opening: Opening, now: Millis) -> Stored
             count(rows, &holds, Counting::Take)?;
             (1, intent.reference().clone())
         }
-        Some(mut new) => {
+        Some((new, Ground { entry, lapsed })) => {
+            let NewEntry { key, mut action, owner, lease_end, reference, anew, .. } = new;
             // INVARIANT (one approval, one action): what the entry names is what is used up with it.
-            new.action.holds = holds;
-            new.action.grant = spent.as_ref().map(|approval| approval.id.clone());
-            let Some((entry, consequences)) = open_entry(rows, new, now)? else { return Ok(Opened::Moved) };
-            apply(rows, &entry, Change::Opened, &consequences, spent.as_ref())?;
+            action.holds = holds;
+            action.grant = spent.as_ref().map(|approval| approval.id.clone());
+            let command = Command::Open { owner, lease_end, reference, action, anew: anew || lapsed };
+            let Ok((entry, consequences)) = step(key, entry.as_ref(), command) else { return Ok(Opened::Moved) };
+            apply(rows, &entry, Change::Opened, &consequences, spent.as_ref(), now)?;
             (entry.attempt, entry.first)
         }
     };
@@ -220,29 +252,32 @@ fn usable(rows: &dyn Rows, id: &str, slice: Digest, now: Millis) -> Stored<Optio
     }))
 }
 
-/// The opened entry, if what the decision was based on still stands.
-fn open_entry(rows: &dyn Rows, new: NewEntry, now: Millis) -> Stored<Option<(Entry, Vec<Consequence>)>> {
-    let NewEntry { key, action, owner, lease_end, reference, anew, stamp } = new;
-    let entry = rows.outline(key)?;
+/// What an action is opened on.
+struct Ground {
+    entry: Option<Entry>,
+    /// Whether the entry is as good as absent.
+    lapsed: bool,
+}
+
+/// The ground, if what the decision was based on still stands.
+fn ground(rows: &dyn Rows, new: &NewEntry, now: Millis) -> Stored<Option<Ground>> {
+    let entry = rows.outline(new.key)?;
     let lapsed = entry.as_ref().is_some_and(|entry| entry.lapsed(now));
     let revision = entry.as_ref().filter(|_| !lapsed).map_or(0, |entry| entry.revision);
-    let lane = rows.lane(action.lane)?;
-    let free = lane.holder.is_none_or(|holder| holder == key);
-    if (Stamp { revision, lane_version: lane.version }) != stamp || !free {
-        return Ok(None);
-    }
-    let command = Command::Open { owner, lease_end, reference, action, anew: anew || lapsed };
-    Ok(step(key, entry.as_ref(), command).ok())
+    let lane = rows.lane(new.action.lane)?;
+    let free = lane.holder.is_none_or(|holder| holder == new.key);
+    let stands = free && new.stamp == Stamp { revision, lane_version: lane.version };
+    Ok(stands.then_some(Ground { entry, lapsed }))
 }
 
 pub(super) fn close(rows: &mut dyn Rows, closing: Closing, outcome: Record, now: Millis) -> Stored<bool> {
     let Closing { key, owner, attempt, verdict } = closing;
     let entry = rows.outline(key)?;
-    let lane_version = next_lane_version(rows, entry.as_ref())?;
+    let lane_version = next_lane_version(rows, entry.as_ref(), now)?;
     let command = Command::Close { owner, attempt, verdict, lane_version, now };
     let closed = match step(key, entry.as_ref(), command) {
         Ok((entry, consequences)) => {
-            apply(rows, &entry, Change::Moved, &consequences, None)?;
+            apply(rows, &entry, Change::Moved, &consequences, None, now)?;
             true
         }
         Err(_) => false,
@@ -255,13 +290,15 @@ pub(super) fn close(rows: &mut dyn Rows, closing: Closing, outcome: Record, now:
 pub(super) struct Survey {
     /// Who has open entries.
     pub(super) owners: Vec<Owner>,
-    /// Whether a lease is over or an entry can be forgotten.
+    /// Whether a lease is over, or anything can be forgotten.
     pub(super) overdue: bool,
 }
 
 pub(super) fn survey(rows: &dyn Rows, now: Millis) -> Stored<Survey> {
     let open = rows.open_owners()?;
-    let overdue = open.iter().any(|(_, lease_end)| *lease_end <= now) || !rows.lapsed(forgotten(now), 1)?.is_empty();
+    let overdue = open.iter().any(|(_, lease_end)| *lease_end <= now)
+        || !rows.lapsed(before(now, GRACE), 1)?.is_empty()
+        || rows.is_littered(now, before(now, APPROVALS_KEPT))?;
     Ok(Survey { owners: open.into_iter().map(|(owner, _)| owner).collect(), overdue })
 }
 
@@ -279,17 +316,24 @@ pub(super) fn sweep(
             continue;
         }
         if let Ok((entry, consequences)) = step(entry.key, Some(&entry), Command::Lose { owner_dead, now }) {
-            apply(rows, &entry, Change::Moved, &consequences, None)?;
+            apply(rows, &entry, Change::Moved, &consequences, None, now)?;
             append(rows, &record(&entry))?;
             lost += 1;
         }
     }
-    for key in rows.lapsed(forgotten(now), PURGED_AT_ONCE)? {
+    purge(rows, now)?;
+    Ok(lost)
+}
+
+/// Removes a bounded part of what nothing needs any more.
+fn purge(rows: &mut dyn Rows, now: Millis) -> Stored<()> {
+    for key in rows.lapsed(before(now, GRACE), PURGED_AT_ONCE)? {
         rows.remove_entry(key)?;
     }
     rows.forget_lanes(now, PURGED_AT_ONCE)?;
     rows.forget_counts(now, PURGED_AT_ONCE)?;
-    Ok(lost)
+    rows.forget_approvals(before(now, APPROVALS_KEPT), PURGED_AT_ONCE)?;
+    Ok(())
 }
 
 /// How many entries one page of a list looks through: nobody's list holds up the calls of others.
@@ -311,15 +355,15 @@ pub(super) fn actions(rows: &dyn Rows, tenant: &str, before: Option<u64>, limit:
     Ok(page)
 }
 
-/// What lapsed at this moment or before can be forgotten.
-fn forgotten(now: Millis) -> Millis {
-    Millis(now.0.saturating_sub(Millis(0).after(GRACE).0))
+/// The moment that lies so far back.
+fn before(now: Millis, span: Duration) -> Millis {
+    Millis(now.0.saturating_sub(Millis(0).after(span).0))
 }
 
 pub(super) fn claim(rows: &mut dyn Rows, key: EntryKey, claim: Claim, now: Millis) -> Stored<Option<Entry>> {
     let entry = rows.entry(key)?;
     let Ok((entry, consequences)) = step(key, entry.as_ref(), Command::Claim { claim, now }) else { return Ok(None) };
-    apply(rows, &entry, Change::Moved, &consequences, None)?;
+    apply(rows, &entry, Change::Moved, &consequences, None, now)?;
     Ok(Some(entry))
 }
 
@@ -332,10 +376,10 @@ pub(super) fn resolve(
     now: Millis,
 ) -> Stored<bool> {
     let entry = rows.entry(key)?;
-    let lane_version = next_lane_version(rows, entry.as_ref())?;
+    let lane_version = next_lane_version(rows, entry.as_ref(), now)?;
     let command = Command::Resolve { token, finding, lane_version, now };
     let Ok((entry, consequences)) = step(key, entry.as_ref(), command) else { return Ok(false) };
-    apply(rows, &entry, Change::Moved, &consequences, None)?;
+    apply(rows, &entry, Change::Moved, &consequences, None, now)?;
     append(rows, &record)?;
     Ok(true)
 }
@@ -349,10 +393,10 @@ pub(super) fn rule(
     now: Millis,
 ) -> Stored<Result<Entry, Rejected>> {
     let entry = rows.entry(key)?;
-    let lane_version = next_lane_version(rows, entry.as_ref())?;
+    let lane_version = next_lane_version(rows, entry.as_ref(), now)?;
     match step(key, entry.as_ref(), Command::Rule { finding, lane_version, now }) {
         Ok((entry, consequences)) => {
-            apply(rows, &entry, Change::Moved, &consequences, None)?;
+            apply(rows, &entry, Change::Moved, &consequences, None, now)?;
             append(rows, &record(&entry))?;
             Ok(Ok(entry))
         }
@@ -408,8 +452,8 @@ pub(super) fn decide(
 }
 
 /// The version that the lane of this entry has after the next change.
-fn next_lane_version(rows: &dyn Rows, entry: Option<&Entry>) -> Stored<u64> {
-    entry.map_or(Ok(0), |entry| Ok(rows.lane(entry.action.lane)?.version + 1))
+fn next_lane_version(rows: &dyn Rows, entry: Option<&Entry>, now: Millis) -> Stored<u64> {
+    entry.map_or(Ok(0), |entry| Ok(rows.lane(entry.action.lane)?.next_version(now)))
 }
 
 /// Persists a transition: the entry, and all that follows from it. `spent` is the approval that an opening uses up.
@@ -419,14 +463,17 @@ fn apply(
     change: Change,
     consequences: &[Consequence],
     spent: Option<&Approval>,
+    now: Millis,
 ) -> Stored<()> {
     rows.put_entry(entry, change)?;
     for consequence in consequences {
         match consequence {
-            Consequence::TakeLane => move_lane(rows, entry, |_| Some(entry.key))?,
+            Consequence::TakeLane => move_lane(rows, entry, now, |_| Some(entry.key))?,
             // An entry that let go of its lane while it was unknown does not free it for whoever took it since.
-            Consequence::FreeLane => move_lane(rows, entry, |holder| holder.filter(|holder| *holder != entry.key))?,
-            Consequence::MoveLane => move_lane(rows, entry, |holder| holder)?,
+            Consequence::FreeLane => {
+                move_lane(rows, entry, now, |holder| holder.filter(|holder| *holder != entry.key))?;
+            }
+            Consequence::MoveLane => move_lane(rows, entry, now, |holder| holder)?,
             Consequence::SpendGrant => {
                 if let Some(spent) = spent {
                     rows.put_approval(spent)?;
@@ -443,18 +490,20 @@ fn apply(
 fn move_lane(
     rows: &mut dyn Rows,
     entry: &Entry,
+    now: Millis,
     holder: impl FnOnce(Option<EntryKey>) -> Option<EntryKey>,
 ) -> Stored<()> {
     let lane = rows.lane(entry.action.lane)?;
-    let needed_until = entry.needed_until().max(lane.needed_until);
+    let needed_until = entry.needs_lane_until().max(lane.needed_until);
     let holder = holder(lane.holder);
-    rows.put_lane(entry.action.lane, Lane { version: lane.version + 1, needed_until, holder })
+    rows.put_lane(entry.action.lane, Lane { version: lane.next_version(now), needed_until, holder })
 }
 
 /// What an opening takes of limits, if all of them have room for it.
 fn take(rows: &dyn Rows, takings: &[Taking], now: Millis) -> Stored<Result<Vec<Hold>, Opened>> {
     let mut holds: Vec<Hold> = Vec::with_capacity(takings.len());
-    for (which, taking) in takings.iter().enumerate() {
+    // What takes nothing fits, also where an edited maximum is exceeded already.
+    for (which, taking) in takings.iter().enumerate().filter(|(_, taking)| taking.amount > 0) {
         let (window, end) = taking.window(now);
         let already: u64 = holds
             .iter()
@@ -464,7 +513,7 @@ fn take(rows: &dyn Rows, takings: &[Taking], now: Millis) -> Stored<Result<Vec<H
         if counted.saturating_add(taking.amount) > taking.max {
             return Ok(Err(Opened::Limited { which, left: taking.max.saturating_sub(counted), until: end }));
         }
-        holds.push(Hold { counter: taking.counter, window, amount: taking.amount });
+        holds.push(Hold { counter: taking.counter, window, end, amount: taking.amount });
     }
     Ok(Ok(holds))
 }
@@ -476,13 +525,15 @@ enum Counting {
 }
 
 fn count(rows: &mut dyn Rows, holds: &[Hold], counting: Counting) -> Stored<()> {
-    for Hold { counter, window, amount } in holds {
+    for Hold { counter, window, end, amount } in holds {
         let counted = rows.counted(*counter, *window)?;
         let count = match counting {
             Counting::Take => counted.saturating_add(*amount),
+            // Of a window that is long over nothing is counted any more, and nobody takes in it.
+            Counting::Return if counted == 0 => continue,
             Counting::Return => counted.saturating_sub(*amount),
         };
-        rows.put_counted(*counter, *window, count, Millis(u64::MAX))?;
+        rows.put_counted(*counter, *window, count, end.after(AFTER_WINDOW))?;
     }
     Ok(())
 }

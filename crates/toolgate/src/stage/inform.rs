@@ -161,8 +161,11 @@ impl Inform {
                 continue;
             }
             let (facts, resource) = match &recalled {
-                Recalled::Replay(past) => (past.facts.as_object().cloned().unwrap_or_default(), resource_id(admitted)),
-                Recalled::Fresh | Recalled::Reopen | Recalled::Anew | Recalled::Conflict => {
+                Recalled::Replay(past) if !past.erased => {
+                    (past.facts.as_object().cloned().unwrap_or_default(), resource_id(admitted))
+                }
+                // Where the facts of its day are gone, it is judged by today's.
+                Recalled::Fresh | Recalled::Reopen | Recalled::Anew | Recalled::Conflict | Recalled::Replay(_) => {
                     match self.look(admitted).await {
                         Ok(found) => found,
                         // A refusal that rests on facts holds only if nothing moved while they were read.
@@ -279,7 +282,7 @@ impl Trouble {
     /// The unknown action is this call's own, or it holds the lane: then this call had no effect.
     fn unknown(entry: &Entry, identity: &Identity, contract: &Contract) -> Self {
         let refusal = match entry.key == identity.key {
-            true if contract.reconcile.is_none() => {
+            true if contract.reconcile.is_none() || entry.erased => {
                 Refusal::new(Code::OutcomeUnknown, Effect::Unknown).beyond_finding_out()
             }
             true => Refusal::new(Code::OutcomeUnknown, Effect::Unknown),

@@ -1,10 +1,12 @@
-//! reserve: `Permitted -> Reserved`. Identity, lane, grant and the intent of the record become durable in one
+//! reserve: `Permitted -> Reserved`. Identity, limits, lane, grant and the intent of the record become durable in one
 //! transaction. It is the point of no return: after it nothing leaves the line but through `settle`.
+
+mod takings;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::inform::{Action, Recalled};
@@ -13,7 +15,7 @@ use super::{Halt, Stop};
 use crate::audit::Record;
 use crate::call::Ref;
 use crate::clock::{Clock, Millis};
-use crate::ledger::{self, EntryKey, NewEntry, Opened, Opening, Store, downstream_key};
+use crate::ledger::{self, EntryKey, NewEntry, Opened, Opening, Store, Taking, downstream_key};
 use crate::refusal::{Code, Effect, Refusal};
 use crate::reply::Answer;
 use crate::trace::{Learned, Trace};
@@ -59,8 +61,8 @@ impl Reserve {
         Self { store, clock }
     }
 
-    /// `intent` writes the record that becomes durable with the reservation. Only a read that uses no approval needs
-    /// none: nothing of it has to be known afterwards before it is safe to go on.
+    /// `intent` writes the record that becomes durable with the reservation. Only a read that uses no approval and takes
+    /// of no limit needs none: nothing of it has to be known afterwards before it is safe to go on.
     pub(crate) async fn enter(
         &self,
         mut permitted: Permitted,
@@ -75,7 +77,8 @@ impl Reserve {
         if left.is_zero() {
             return Err(refuse(permitted, Refusal::before(Code::TimedOut)));
         }
-        if permitted.informed().action().is_none() && permitted.consent().is_none() {
+        let takings = takings::of(permitted.informed().admitted());
+        if permitted.informed().action().is_none() && permitted.consent().is_none() && takings.is_empty() {
             return Ok(Reservation::Reserved(Box::new(Reserved { permitted, entry: None })));
         }
         let now = self.clock.now();
@@ -84,7 +87,7 @@ impl Reserve {
         let opening = Opening {
             entry: permitted.informed().action().map(|action| self.new_entry(&permitted, action, lease_end)),
             grant: permitted.consent().cloned(),
-            takings: Vec::new(),
+            takings: takings.clone(),
             intent: intent(&permitted),
         };
         let key = permitted.informed().action().map(|action| action.identity.key);
@@ -98,7 +101,9 @@ impl Reserve {
                 let entry = key.map(|key| OpenEntry { key, attempt, first, lease_ends });
                 Ok(Reservation::Reserved(Box::new(Reserved { permitted, entry })))
             }
-            Ok(Opened::Limited { .. }) => Err(refuse(permitted, Refusal::before(Code::LimitReached))),
+            Ok(Opened::Limited { which, left, until }) => {
+                Err(limited(permitted, takings.get(which), which, (left, until), now))
+            }
             Ok(Opened::Moved) => Ok(Reservation::Moved(Box::new(permitted))),
             Err(error) => Err(Stop::fault(error, into_trace(permitted))),
         }
@@ -134,6 +139,24 @@ impl Reserve {
     }
 }
 
+/// Nothing was written, so the record of the refusal is all that tells of it.
+fn limited(
+    mut permitted: Permitted,
+    taking: Option<&Taking>,
+    which: usize,
+    (left, until): (u64, Millis),
+    now: Millis,
+) -> Stop {
+    let limit = permitted.informed().admitted().tool().contract.limits.get(which);
+    let refusal = match limit.zip(taking) {
+        Some((limit, taking)) => takings::refusal(limit, taking, left, until, now),
+        None => Refusal::before(Code::LimitReached),
+    };
+    let told = json!({"at": format!("/limits/{which}"), "left": left, "until": until.to_string()});
+    permitted.note("reserve", Learned::new().with("refused", refusal.code().as_str()).with("limit", told));
+    Stop::refused(refusal, into_trace(permitted))
+}
+
 /// The stored answer, for whoever the action was; anybody else only learns that it was done.
 fn replay(permitted: Permitted) -> Stop {
     let action = permitted.informed().action().map(|action| &action.recalled);
@@ -142,6 +165,12 @@ fn replay(permitted: Permitted) -> Stop {
     };
     if past.principal != *permitted.informed().admitted().session().principal() {
         return refuse(permitted, Refusal::new(Code::AlreadyDone, Effect::Done));
+    }
+    if past.erased {
+        let refusal = Refusal::new(Code::AlreadyDone, Effect::Done).message(
+            "This action was already done, and was not done again. Its answer was erased since, so it cannot be shown.",
+        );
+        return refuse(permitted, refusal);
     }
     let answer = Answer::from_stored(&past.answer)
         .unwrap_or_else(|| Answer::Refused(Refusal::new(Code::InvalidResult, Effect::Done)));

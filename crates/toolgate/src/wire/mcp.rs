@@ -96,6 +96,8 @@ struct Meta<'a> {
 struct Aside<'a> {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     replayed: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<&'static str>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     truncated: &'a [crate::schema::Truncated],
 }
@@ -204,7 +206,7 @@ pub fn said(outcome: Result<&Reply, &Fault>, era: Era<'_>) -> Said {
         first_ref: reply.first_reference(),
         truncated: reply.truncated(),
     };
-    let aside = Aside { replayed: reply.replayed(), truncated: reply.truncated() };
+    let aside = Aside { replayed: reply.replayed(), note: reply.note(), truncated: reply.truncated() };
     let aside = (aside.replayed || !aside.truncated.is_empty()).then(|| text(&aside));
     let (content, structured) = match reply.raw_result() {
         Some(result) if reply.is_content() => (blocks_of(result, aside.as_deref()), None),

@@ -375,5 +375,10 @@ pub(crate) fn reply_of(answer: &Value) -> String {
             text.push_str(&format!(r#","{member}":{value}"#));
         }
     }
+    // What a model reads beside the result stands in a block of its own.
+    if let Some(aside) = result["content"][1]["text"].as_str() {
+        let aside: Value = serde_json::from_str(aside).expect("the text of what is said beside a result is JSON");
+        text.push_str(&aside.get("note").map(|note| format!(r#","note":{note}"#)).unwrap_or_default());
+    }
     text + "}"
 }

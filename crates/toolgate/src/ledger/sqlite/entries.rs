@@ -313,33 +313,34 @@ struct StateColumns<'e> {
 
 impl<'e> StateColumns<'e> {
     fn of(entry: &'e Entry) -> Stored<Self> {
-        let none = Self {
-            revision: integer(entry.revision)?,
-            state: "failed",
+        let revision = integer(entry.revision)?;
+        let lapses_at = entry.lapses_at().map(moment);
+        let plain = |state| Self {
+            revision,
+            state,
             owner: None,
             lease_end: None,
             at: None,
             lane_version: None,
-            lapses_at: entry.lapses_at().map(moment),
+            lapses_at,
             claim: None,
             claim_until: None,
         };
         Ok(match &entry.state {
             State::Open { owner, lease_end } => {
-                Self { state: "open", owner: Some(&owner.0), lease_end: Some(moment(*lease_end)), ..none }
+                Self { owner: Some(&owner.0), lease_end: Some(moment(*lease_end)), ..plain("open") }
             }
             State::Done { lane_version, at, .. } => {
-                Self { state: "done", at: Some(moment(*at)), lane_version: Some(integer(*lane_version)?), ..none }
+                Self { at: Some(moment(*at)), lane_version: Some(integer(*lane_version)?), ..plain("done") }
             }
-            State::Failed => none,
+            State::Failed { at } => Self { at: Some(moment(*at)), ..plain("failed") },
             State::Unknown { owner, since, lease_end, claim } => Self {
-                state: "unknown",
                 owner: Some(&owner.0),
                 lease_end: Some(moment(*lease_end)),
                 at: Some(moment(*since)),
                 claim: claim.as_ref().map(|claim| claim.token.as_str()),
                 claim_until: claim.as_ref().map(|claim| moment(claim.until)),
-                ..none
+                ..plain("unknown")
             },
         })
     }
@@ -366,7 +367,7 @@ fn state(row: &Row<'_>) -> rusqlite::Result<State> {
     Ok(match row.get_ref(4)?.as_str()? {
         "open" => State::Open { owner: owner()?, lease_end: millis(row, 6)? },
         "done" => State::Done { answer: String::new(), lane_version: natural(row, 8)?, at: at()? },
-        "failed" => State::Failed,
+        "failed" => State::Failed { at: at()? },
         "unknown" => {
             let claim = match row.get::<_, Option<String>>(9)? {
                 Some(token) => Some(Claim { token, until: millis(row, 10)? }),

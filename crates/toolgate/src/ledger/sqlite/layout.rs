@@ -57,10 +57,10 @@ const TABLES: &str = "
         salt INTEGER,
         contents BLOB NOT NULL,
         CHECK (state <> 'open' OR owner IS NOT NULL AND lease_end IS NOT NULL),
-        CHECK ((lapses_at IS NOT NULL) = (state = 'done'))
+        CHECK ((lapses_at IS NOT NULL) = (state IN ('done', 'failed')))
     ) STRICT;
     CREATE INDEX entries_open ON entries (owner, lease_end) WHERE state = 'open';
-    CREATE INDEX entries_done ON entries (lapses_at) WHERE lapses_at IS NOT NULL;
+    CREATE INDEX entries_closed ON entries (lapses_at) WHERE lapses_at IS NOT NULL;
     CREATE TABLE answers (id INTEGER PRIMARY KEY, sealed BLOB NOT NULL) STRICT;
     CREATE TABLE lane_keys (half BLOB NOT NULL, id INTEGER NOT NULL, PRIMARY KEY (half, id)) STRICT, WITHOUT ROWID;
     CREATE TABLE lanes (
@@ -99,6 +99,7 @@ const TABLES: &str = "
     ) STRICT;
     CREATE INDEX approvals_call ON approvals (call, principal, tenant);
     CREATE INDEX approvals_tenant ON approvals (tenant);
+    CREATE INDEX approvals_past ON approvals (expires_at);
     CREATE INDEX approvals_pending ON approvals (tenant, principal, expires_at) WHERE state = 'pending';
     CREATE TABLE records (
         seq INTEGER PRIMARY KEY CHECK (seq > 0),

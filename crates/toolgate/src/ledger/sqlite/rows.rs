@@ -237,6 +237,13 @@ impl Rows for Tables<'_> {
         self.changed(sql, params![moment(until), at_most(limit)])
     }
 
+    fn is_littered(&self, now: Millis, expired: Millis) -> Stored<bool> {
+        let sql = "SELECT EXISTS (SELECT 1 FROM lanes WHERE holder IS NULL AND needed_until <= ?1)
+                OR EXISTS (SELECT 1 FROM counts WHERE needed_until <= ?1)
+                OR EXISTS (SELECT 1 FROM approvals WHERE expires_at <= ?2)";
+        Ok(self.one(sql, params![moment(now), moment(expired)], |row| row.get::<_, bool>(0))?.unwrap_or_default())
+    }
+
     fn high_water(&self) -> Stored<Mark> {
         let sql = "SELECT at, boot, uptime FROM high_water";
         let found =
@@ -295,6 +302,12 @@ impl Rows for Tables<'_> {
                 print(approval)?
             ],
         )
+    }
+
+    fn forget_approvals(&mut self, until: Millis, limit: usize) -> Stored<usize> {
+        let sql =
+            "DELETE FROM approvals WHERE number IN (SELECT number FROM approvals WHERE expires_at <= ?1 LIMIT ?2)";
+        self.changed(sql, params![moment(until), at_most(limit)])
     }
 
     fn approvals_of_call(&self, call: &GrantKey) -> Stored<Vec<Approval>> {

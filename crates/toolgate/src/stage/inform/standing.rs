@@ -32,6 +32,8 @@ pub(crate) struct Past {
     pub(crate) first: Ref,
     /// Whose it was.
     pub(crate) principal: Principal,
+    /// Whether its facts and its answer were made unreadable.
+    pub(crate) erased: bool,
     /// INVARIANT (facts of its day): a replay is judged by the facts on which it was decided.
     pub(super) facts: Value,
 }
@@ -72,7 +74,7 @@ pub(super) fn standing(admitted: &Admitted, recall: &Recall) -> Standing {
     let recalled = match &recall.entry {
         None => Recalled::Fresh,
         Some(entry) => match &entry.state {
-            State::Failed => Recalled::Reopen,
+            State::Failed { .. } => Recalled::Reopen,
             State::Open { .. } | State::Unknown { .. } | State::Done { .. }
                 if entry.action.args_digest != admitted.args_digest() =>
             {
@@ -90,6 +92,7 @@ pub(super) fn standing(admitted: &Admitted, recall: &Recall) -> Standing {
                     answer: answer.clone(),
                     first: entry.first.clone(),
                     principal: entry.action.principal.clone(),
+                    erased: entry.erased,
                     facts: entry.action.facts.clone(),
                 };
                 if anew { Recalled::Anew } else { Recalled::Replay(past) }
@@ -100,7 +103,7 @@ pub(super) fn standing(admitted: &Admitted, recall: &Recall) -> Standing {
         Some(holder) if recalled.will_run() => match &holder.state {
             State::Unknown { .. } => Standing::InDoubt(Box::new(holder.clone())),
             State::Open { .. } => Standing::Busy(Box::new(holder.clone())),
-            State::Done { .. } | State::Failed => Standing::Clear(recalled),
+            State::Done { .. } | State::Failed { .. } => Standing::Clear(recalled),
         },
         Some(_) | None => Standing::Clear(recalled),
     }

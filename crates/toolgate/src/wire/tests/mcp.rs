@@ -122,8 +122,11 @@ fn a_model_can_see_that_a_result_is_replayed_or_cut() {
     let cut = vec![Truncated { at: "/rows".into(), kept: 2, of: 9 }];
     let first = reply(outcome(r#"{"rows":[1,2]}"#, cut, false)).replayed_from(Ref::fresh());
     let found = result(&first, Era::Handshake);
-    let aside = r#"{"replayed":true,"truncated":[{"at":"/rows","kept":2,"of":9}]}"#;
-    assert_eq!(found["content"][1], json!({"type": "text", "text": aside}));
+    let aside: Value = serde_json::from_str(found["content"][1]["text"].as_str().unwrap()).unwrap();
+    let note = first.note().unwrap();
+    let cut = json!([{"at": "/rows", "kept": 2, "of": 9}]);
+    assert_eq!(aside, json!({"replayed": true, "note": note, "truncated": cut}));
+    assert!(note.starts_with("Nothing ran now") && note.contains("another operation id"), "{note}");
     assert_eq!(found["structuredContent"], json!({"rows": [1, 2]}));
     assert_eq!(found["_meta"]["toolgate/reply"]["first_ref"], json!(first.first_reference().unwrap().as_str()));
 
@@ -134,7 +137,8 @@ fn a_model_can_see_that_a_result_is_replayed_or_cut() {
     assert_eq!(result(&content, Era::Handshake).get("structuredContent"), None);
     let again = result(&content.replayed_from(Ref::fresh()), Era::Handshake);
     assert_eq!(again["content"].as_array().unwrap().len(), 3);
-    assert_eq!(again["content"][2], json!({"type": "text", "text": r#"{"replayed":true}"#}));
+    let aside: Value = serde_json::from_str(again["content"][2]["text"].as_str().unwrap()).unwrap();
+    assert_eq!(aside, json!({"replayed": true, "note": note}));
     let none = reply(outcome(r#"{"content":[]}"#, Vec::new(), true)).replayed_from(Ref::fresh());
     assert_eq!(result(&none, Era::Handshake)["content"].as_array().unwrap().len(), 1);
 }
