@@ -4,6 +4,8 @@ mod builder;
 mod recorder;
 mod records;
 
+#[cfg(test)]
+mod steadiness;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -321,7 +323,7 @@ impl Gate {
     }
 
     /// Marks the actions of dead processes and of ended leases as unknown. It also happens by itself where a call meets
-    /// one.
+    /// one, and every few seconds.
     pub async fn sweep(&self) -> Result<usize, Fault> {
         Ok(self.line.recovery.sweep().await?)
     }

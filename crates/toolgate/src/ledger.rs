@@ -422,7 +422,6 @@ impl EntryKey {
 
 impl CounterKey {
     /// The digest of a canonical array that names what a limit counts.
-    #[expect(dead_code, reason = "foundation")]
     pub(crate) fn of(parts: &Value) -> Self {
         Self(Digest::of(canonical(parts).as_bytes()))
     }

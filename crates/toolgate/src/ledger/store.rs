@@ -3,6 +3,8 @@
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, Thread};
 use std::time::Duration;
 
 use super::memory::MemoryLedger;
@@ -13,13 +15,13 @@ use super::{Action, Claim, CounterKey, Entry, EntryKey, Finding, LaneKey, Listed
 use crate::approval::{Approval, Decision, NotDecided};
 use crate::audit::{Head, Record, Sealed};
 use crate::call::Ref;
-use crate::clock::Millis;
+use crate::clock::{Millis, Water};
 use crate::json::Digest;
 use crate::session::Session;
 
 /// An opened store: the ledger, the approvals and the record.
 #[derive(Clone)]
-pub struct Store(Arc<Kind>);
+pub struct Store(Arc<Kind>, Arc<Water>);
 
 /// Why a store did not do what was asked. Nothing of the transaction remains.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -166,21 +168,21 @@ enum Kind {
 impl Store {
     /// A store in the memory of this process, for tests and for gates whose writes need not survive it.
     pub fn memory() -> Self {
-        Self(Arc::new(Kind::Memory(MemoryLedger::new())))
+        Self(Arc::new(Kind::Memory(MemoryLedger::new())), Arc::default())
     }
 
     /// A store in one SQLite file, which is made if it is not there. Several processes may share it; it must not lie on
     /// a network file system. Fails where it cannot be written. The path may be a `file:` URI.
     #[cfg(feature = "sqlite")]
     pub fn sqlite(path: impl AsRef<std::path::Path>) -> Result<Self, StoreError> {
-        Ok(Self(Arc::new(Kind::Sqlite(SqliteLedger::open(path.as_ref())?))))
+        Ok(Self(Arc::new(Kind::Sqlite(SqliteLedger::open(path.as_ref())?)), Arc::default()))
     }
 
     /// A look at the store in an SQLite file, which may be a copy on a medium that cannot be written. Whatever would
     /// write to it fails. Where another process is writing, what it has written by then is seen.
     #[cfg(feature = "sqlite")]
     pub fn sqlite_to_read(path: impl AsRef<std::path::Path>) -> Result<Self, StoreError> {
-        Ok(Self(Arc::new(Kind::View(SqliteView::open(path.as_ref())?))))
+        Ok(Self(Arc::new(Kind::View(SqliteView::open(path.as_ref())?)), Arc::default()))
     }
 
     /// The identity of this process in the store.
@@ -196,18 +198,31 @@ impl Store {
 
     /// One consistent read.
     pub(crate) fn recall(&self, question: Question, now: Millis) -> Pending<'_, Recall> {
-        self.read(move |rows| transact::recall(rows, &question, now))
+        let water = Arc::clone(&self.1);
+        self.read(move |rows| {
+            let now = transact::no_earlier(rows, &water, now)?;
+            transact::recall(rows, &question, now)
+        })
     }
 
     /// Entry, lane, grant and intent, or nothing.
     pub(crate) fn open(&self, opening: Opening, now: Millis) -> Pending<'_, Opened> {
-        self.write(move |rows| transact::open(rows, opening, now))
+        let water = Arc::clone(&self.1);
+        self.write(move |rows| match transact::no_earlier(rows, &water, now)? {
+            // Its lease would end early. What it was decided on is to be looked at again, by the time that it is now.
+            later if Water::is_behind(now, later) => Ok(Opened::Moved),
+            now => transact::open(rows, opening, now),
+        })
     }
 
     /// Outcome, lane and record, or nothing. `false`: the entry is no longer this owner's, and only the record was
     /// written.
     pub(crate) fn close(&self, closing: Closing, outcome: Record, now: Millis) -> Pending<'_, bool> {
-        self.write(move |rows| transact::close(rows, closing, outcome, now))
+        let water = Arc::clone(&self.1);
+        self.write(move |rows| {
+            let now = transact::no_earlier(rows, &water, now)?;
+            transact::close(rows, closing, outcome, now)
+        })
     }
 
     /// Marks the open entries of dead owners and of ended leases as unknown, with a record each; returns how many.
@@ -238,7 +253,11 @@ impl Store {
         record: Record,
         now: Millis,
     ) -> Pending<'_, bool> {
-        self.write(move |rows| transact::resolve(rows, key, token, finding, record, now))
+        let water = Arc::clone(&self.1);
+        self.write(move |rows| {
+            let now = transact::no_earlier(rows, &water, now)?;
+            transact::resolve(rows, key, token, finding, record, now)
+        })
     }
 
     /// What an operator says of an unknown action, on the record as theirs.
@@ -326,6 +345,14 @@ impl Store {
         }
     }
 
+    /// How far time has come in this store, as it is found now. It waits for the store on this very thread, as opening it
+    /// does.
+    pub(crate) fn water(&self) -> Result<Arc<Water>, StoreError> {
+        let water = Arc::clone(&self.1);
+        wait(self.read(move |rows| transact::no_earlier(rows, &water, Millis(0))))?;
+        Ok(Arc::clone(&self.1))
+    }
+
     fn write<T, F>(&self, job: F) -> Pending<'_, T>
     where
         T: Send + 'static,
@@ -341,6 +368,11 @@ impl Store {
     }
 
     fn read<T, F>(&self, job: F) -> Pending<'_, T>
+        let water = Arc::clone(&self.1);
+        let job = move |rows: &mut dyn Rows| {
+            transact::mark(rows, &water)?;
+            job(rows)
+        };
     where
         T: Send + 'static,
         F: FnOnce(&dyn Rows) -> Result<T, StoreError> + Send + 'static,
@@ -374,3 +406,20 @@ impl fmt::Debug for Store {
         f.debug_struct("Store").finish_non_exhaustive()
     }
 }
+/// Waits for a transaction without a runtime.
+fn wait<T>(mut pending: Pending<'_, T>) -> Result<T, StoreError> {
+    struct Wakes(Thread);
+    impl Wake for Wakes {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+    let waker = Waker::from(Arc::new(Wakes(thread::current())));
+    loop {
+        match pending.as_mut().poll(&mut Context::from_waker(&waker)) {
+            Poll::Ready(answer) => return answer,
+            Poll::Pending => thread::park(),
+        }
+    }
+}
+

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::approval::{Approval, ApprovalState, Decision, NotDecided};
 use crate::audit::{Head, Record, Sealed};
-use crate::clock::Millis;
+use crate::clock::{Millis, Water};
 use crate::json::Digest;
 use crate::session::Session;
 use crate::vault::{Salt, Subject};
@@ -23,6 +23,8 @@ pub(super) const GRACE: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// How many lapsed entries one sweep removes.
 const PURGED_AT_ONCE: usize = 256;
+
+pub(crate) use crate::clock::Mark;
 
 pub(super) type Stored<T> = Result<T, StoreError>;
 
@@ -86,16 +88,6 @@ pub(super) enum Change {
     Moved,
 }
 
-/// A moment, and where the clock that counts since the machine was started stood then.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Mark {
-    pub(crate) at: Millis,
-    /// Which start of which machine; empty where that cannot be told.
-    pub(crate) boot: String,
-    /// How long the machine had been running.
-    pub(crate) uptime: Millis,
-}
-
 /// Where the actions that must not overlap stand.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Lane {
@@ -135,6 +127,25 @@ pub(super) trait Transact: Send + Sync + 'static {
 
 pub(super) fn recall(rows: &dyn Rows, question: &Question, now: Millis) -> Stored<Recall> {
     let approval = match &question.grant {
+/// Keeps how far time has come: it must not be forgotten with the process.
+pub(super) fn mark(rows: &mut dyn Rows, water: &Water) -> Stored<()> {
+    let Some(reached) = water.due() else { return Ok(()) };
+    let stored = rows.high_water()?;
+    water.hear(&stored);
+    if reached.passes(&stored) {
+        rows.put_high_water(&reached)?;
+        water.hear(&reached);
+    }
+    Ok(())
+}
+
+/// The later of `now` and the moment that the store has seen: a process whose clock is behind dates nothing by it.
+pub(super) fn no_earlier(rows: &dyn Rows, water: &Water, now: Millis) -> Stored<Millis> {
+    let stored = rows.high_water()?;
+    water.hear(&stored);
+    Ok(now.max(stored.at))
+}
+
         Some(call) => newest(rows.approvals_of_call(call)?, now),
         None => None,
     };
