@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use tokio_util::task::TaskTracker;
 
+use super::keeper::Keeper;
 use super::recorder::Recorder;
 use super::{Gate, Line, records};
 use crate::catalogue::Catalogue;
@@ -269,6 +270,7 @@ impl Prepared {
         let facts = Facts::new(Arc::clone(&registry));
         let scribe = Scribe { lost: records::lost, reconciled: records::reconciled };
         let recovery = Recovery::new(store.clone(), Arc::clone(&registry), facts.clone(), Arc::clone(&clock), scribe);
+        let keeper = Keeper::new(store.clone(), recovery.clone(), Arc::clone(&registry), Arc::clone(&clock));
         let line = Line {
             admit: Admit::new(Arc::clone(&self.catalogue), self.limits),
             inform: Inform::new(store.clone(), facts, recovery.clone(), Arc::clone(&policies), Arc::clone(&clock)),
@@ -288,6 +290,7 @@ impl Prepared {
             line: Arc::new(line),
             tasks: TaskTracker::new(),
             recorder: Arc::new(Recorder::new(store)),
+            keeper: Arc::new(keeper),
             closing: Arc::new(AtomicBool::new(false)),
         })
     }

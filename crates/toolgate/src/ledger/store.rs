@@ -239,6 +239,16 @@ impl Store {
         })
     }
 
+    /// Whether there is more to sweep.
+    pub(crate) fn is_overdue(&self, now: Millis) -> Pending<'_, bool> {
+        self.read(move |rows| Ok(transact::survey(rows, now)?.overdue))
+    }
+
+    /// The newest unknown entries with a number below `before`, at most `limit`.
+    pub(crate) fn in_doubt(&self, before: Option<u64>, limit: usize) -> Pending<'_, Vec<(u64, Entry)>> {
+        self.list(move |rows| rows.unknown_entries(before.unwrap_or(u64::MAX), limit))
+    }
+
     /// The right to find out what became of an unknown entry; `None` where it is not unknown or somebody else has it.
     pub(crate) fn claim(&self, key: EntryKey, claim: Claim, now: Millis) -> Pending<'_, Option<Entry>> {
         self.write(move |rows| transact::claim(rows, key, claim, now))
@@ -335,6 +345,14 @@ impl Store {
         self.read(|rows| rows.head())
     }
 
+    /// How far time has come in this store, as it is found now. It waits for the store on this very thread, as opening it
+    /// does.
+    pub(crate) fn water(&self) -> Result<Arc<Water>, StoreError> {
+        let water = Arc::clone(&self.1);
+        wait(self.read(move |rows| transact::no_earlier(rows, &water, Millis(0))))?;
+        Ok(Arc::clone(&self.1))
+    }
+
     fn is_dead(&self, owner: &Owner) -> bool {
         match &*self.0 {
             Kind::Memory(ledger) => ledger.is_dead(owner),
@@ -345,19 +363,16 @@ impl Store {
         }
     }
 
-    /// How far time has come in this store, as it is found now. It waits for the store on this very thread, as opening it
-    /// does.
-    pub(crate) fn water(&self) -> Result<Arc<Water>, StoreError> {
-        let water = Arc::clone(&self.1);
-        wait(self.read(move |rows| transact::no_earlier(rows, &water, Millis(0))))?;
-        Ok(Arc::clone(&self.1))
-    }
-
     fn write<T, F>(&self, job: F) -> Pending<'_, T>
     where
         T: Send + 'static,
         F: FnOnce(&mut dyn Rows) -> Result<T, StoreError> + Send + 'static,
     {
+        let water = Arc::clone(&self.1);
+        let job = move |rows: &mut dyn Rows| {
+            transact::mark(rows, &water)?;
+            job(rows)
+        };
         match &*self.0 {
             Kind::Memory(ledger) => ledger.write(job),
             #[cfg(feature = "sqlite")]
@@ -368,11 +383,6 @@ impl Store {
     }
 
     fn read<T, F>(&self, job: F) -> Pending<'_, T>
-        let water = Arc::clone(&self.1);
-        let job = move |rows: &mut dyn Rows| {
-            transact::mark(rows, &water)?;
-            job(rows)
-        };
     where
         T: Send + 'static,
         F: FnOnce(&dyn Rows) -> Result<T, StoreError> + Send + 'static,
@@ -401,11 +411,6 @@ impl Store {
     }
 }
 
-impl fmt::Debug for Store {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Store").finish_non_exhaustive()
-    }
-}
 /// Waits for a transaction without a runtime.
 fn wait<T>(mut pending: Pending<'_, T>) -> Result<T, StoreError> {
     struct Wakes(Thread);
@@ -423,3 +428,8 @@ fn wait<T>(mut pending: Pending<'_, T>) -> Result<T, StoreError> {
     }
 }
 
+impl fmt::Debug for Store {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Store").finish_non_exhaustive()
+    }
+}

@@ -37,6 +37,8 @@ pub(super) trait Rows {
     /// At most `limit` entries with a number below `before`, the highest first. An entry keeps the number that it got
     /// when it was first put.
     fn entries_before(&self, before: u64, limit: usize) -> Stored<Vec<(u64, Entry)>>;
+    /// At most `limit` unknown entries with a number below `before`, the highest first.
+    fn unknown_entries(&self, before: u64, limit: usize) -> Stored<Vec<(u64, Entry)>>;
     /// The owners of open entries, each with the end of the first lease to end.
     fn open_owners(&self) -> Stored<Vec<(Owner, Millis)>>;
     /// At most `limit` done entries that lapse at `until` or before.
@@ -125,8 +127,6 @@ pub(super) trait Transact: Send + Sync + 'static {
     }
 }
 
-pub(super) fn recall(rows: &dyn Rows, question: &Question, now: Millis) -> Stored<Recall> {
-    let approval = match &question.grant {
 /// Keeps how far time has come: it must not be forgotten with the process.
 pub(super) fn mark(rows: &mut dyn Rows, water: &Water) -> Stored<()> {
     let Some(reached) = water.due() else { return Ok(()) };
@@ -146,6 +146,8 @@ pub(super) fn no_earlier(rows: &dyn Rows, water: &Water, now: Millis) -> Stored<
     Ok(now.max(stored.at))
 }
 
+pub(super) fn recall(rows: &dyn Rows, question: &Question, now: Millis) -> Stored<Recall> {
+    let approval = match &question.grant {
         Some(call) => newest(rows.approvals_of_call(call)?, now),
         None => None,
     };

@@ -83,6 +83,14 @@ impl Rows for Tables<'_> {
         found.into_iter().map(|(number, body)| Ok((natural(number)?, parse(&body)?))).collect()
     }
 
+    fn unknown_entries(&self, before: u64, limit: usize) -> Stored<Vec<(u64, Entry)>> {
+        let sql = "SELECT rowid, body FROM entries WHERE state = 'unknown' AND rowid < ?1 ORDER BY rowid DESC LIMIT ?2";
+        let before = i64::try_from(before).unwrap_or(i64::MAX);
+        let found: Vec<(i64, String)> =
+            self.all(sql, params![before, at_most(limit)], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        found.into_iter().map(|(number, body)| Ok((natural(number)?, parse(&body)?))).collect()
+    }
+
     fn open_owners(&self) -> Stored<Vec<(Owner, Millis)>> {
         let sql = "SELECT owner, min(lease_end) FROM entries WHERE owner IS NOT NULL GROUP BY owner";
         let found: Vec<(String, i64)> = self.all(sql, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
