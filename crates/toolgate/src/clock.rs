@@ -1,27 +1,83 @@
-//! Wall-clock time: the one room that reads it.
+//! Time: the one room that reads the clock on the wall, and the clock that nothing is revived or ended early by.
 //!
-//! Deadlines run on the monotonic clock of the runtime. Wall-clock time only dates what is stored (entries, approvals,
-//! records), and a test may move it by hand.
+//! Deadlines run on the monotonic clock of the runtime. What is stored (entries, approvals, records) is dated by the
+//! gate's own time, which nobody can set:
+//!
+//! - While a machine runs, it goes on as the clock does that counts since the machine was started, suspension included.
+//!   A clock on the wall that is set changes nothing at once: one that is ahead is caught up with by at most 2 ms a
+//!   second, and one that is behind is waited for by going on at the same pace.
+//! - The store holds a [`Mark`]: a moment, and where the clock of the machine stood then. Every process that opens the
+//!   store while that machine runs goes on from there, so that all of them tell the same time whatever the clock on the
+//!   wall said when each began.
+//! - On another start of a machine, time is the later of the mark and the clock on the wall. A clock set back while the
+//!   machine was off leaves time at the mark, from where it goes on.
+//!
+//! What cannot be told: a clock set hours ahead while the machine was off, from hours in which it was off. Time then goes
+//! on from there for good. Nothing runs twice for it: who ran before is gone, and attempt numbers are kept a day longer
+//! than anything else. But pending approvals, grants and what is kept for a while lapse as they would have then. Where a
+//! system does not say which start of which machine it is (any but Linux), the same holds of each start of a process,
+//! and a machine whose own clock is stopped (a virtual one that was paused) is as late as it was stopped for until the
+//! clock on the wall is caught up with. [`Clock::wall`] tells what that clock says.
+
+mod machine;
+#[cfg(test)]
+pub(crate) mod rehearsed;
+mod steady;
+mod water;
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
+
+use self::machine::Machine;
+pub(crate) use self::machine::Ruler;
+pub(crate) use self::water::{Mark, Water};
 
 /// A moment, in milliseconds since 1970-01-01T00:00:00Z.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Millis(pub u64);
 
-/// Where the gate reads wall-clock time.
+/// Where a gate reads the time.
 pub trait Clock: Send + Sync + 'static {
     /// The moment that it is now.
     fn now(&self) -> Millis;
+
+    /// What the clock on the wall says, for people: it is not what anything is decided by.
+    fn wall(&self) -> Millis {
+        self.now()
+    }
 }
 
-/// The clock of the operating system.
+/// Which clock a gate is given.
+#[derive(Clone)]
+pub(crate) enum Given {
+    /// One that is taken at its word.
+    Whole(Arc<dyn Clock>),
+    /// Those of a machine, of which one can be set.
+    Machine(Arc<dyn Ruler>),
+}
+
+impl Given {
+    /// The clocks of this machine, and one on the wall.
+    pub(crate) fn wall(wall: Arc<dyn Clock>) -> Self {
+        Self::Machine(Arc::new(Machine::new(wall)))
+    }
+
+    /// The time of a store, of which `water` is known.
+    pub(crate) fn over(&self, water: Arc<Water>) -> Arc<dyn Clock> {
+        match self {
+            Self::Whole(clock) => Arc::new(steady::Floored::new(Arc::clone(clock), water)),
+            Self::Machine(machine) => Arc::new(steady::Steady::new(Arc::clone(machine), water)),
+        }
+    }
+}
+
+/// The clock of the operating system, which whoever runs the machine may set.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemClock;
 
@@ -92,8 +148,12 @@ impl ManualClock {
 
     /// Moves the clock forward.
     pub fn advance(&self, span: Duration) {
-        let now = self.now().after(span);
-        self.0.store(now.0, Ordering::SeqCst);
+        self.set(self.now().after(span));
+    }
+
+    /// Sets the clock, as somebody may who has the right to. A gate goes on from the latest moment that it has seen.
+    pub fn set(&self, to: Millis) {
+        self.0.store(to.0, Ordering::SeqCst);
     }
 }
 

@@ -1,8 +1,11 @@
 //! The gate: the straight line from a call to a reply. It alone builds the records of what happened.
 
 mod builder;
+mod keeper;
 mod recorder;
 mod records;
+#[cfg(test)]
+mod steadiness;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -35,6 +38,7 @@ use crate::wire::{Broken, Proposed};
 
 pub use crate::policy::{PolicyCode, PolicyFault};
 pub use builder::{BuildError, Builder, Prepared, Sound};
+use keeper::Keeper;
 use recorder::Recorder;
 use records::Heading;
 
@@ -46,6 +50,7 @@ pub struct Gate {
     line: Arc<Line>,
     tasks: TaskTracker,
     recorder: Arc<Recorder>,
+    keeper: Arc<Keeper>,
     closing: Arc<AtomicBool>,
 }
 
@@ -82,6 +87,7 @@ impl Gate {
     /// The call is a task of the gate's own, so that nobody who goes away leaves an entry open: dropping the future
     /// tells the work that its caller has gone, and what was reserved is settled all the same.
     pub async fn call(&self, call: Call, session: &Session) -> Result<Reply, Fault> {
+        self.keeper.begin();
         let named = self.line.admit.named(call, session);
         let heading = Arc::new(Heading::of(named.call(), session));
         let gone = CancellationToken::new();
@@ -320,8 +326,18 @@ impl Gate {
         &self.line.store
     }
 
+    /// Looks after the ledger from now on, for a gate that is to stand for a while: the actions of dead processes and of
+    /// ended leases are marked as unknown, what became of unknown ones is looked for where their contracts say how, and
+    /// what is past its time is forgotten. It begins at once; without it, it begins a while after the first call. It ends
+    /// with the gate. `tell` hears when the store fails in this, once until it is well again.
+    ///
+    /// Called on a runtime, which it then runs on.
+    pub fn keep(&self, tell: impl Fn(&Fault) + Send + Sync + 'static) {
+        self.keeper.begin_at_once(tell);
+    }
+
     /// Marks the actions of dead processes and of ended leases as unknown. It also happens by itself where a call meets
-    /// one.
+    /// one, and every few seconds.
     pub async fn sweep(&self) -> Result<usize, Fault> {
         Ok(self.line.recovery.sweep().await?)
     }
@@ -331,6 +347,7 @@ impl Gate {
         self.closing.store(true, Ordering::SeqCst);
         self.tasks.close();
         self.tasks.wait().await;
+        self.keeper.end().await;
         self.recorder.flush().await
     }
 

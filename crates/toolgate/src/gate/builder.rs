@@ -8,10 +8,11 @@ use std::time::Duration;
 
 use tokio_util::task::TaskTracker;
 
+use super::keeper::Keeper;
 use super::recorder::Recorder;
 use super::{Gate, Line, records};
 use crate::catalogue::Catalogue;
-use crate::clock::{Clock, SystemClock};
+use crate::clock::{Clock, Given, SystemClock};
 use crate::contract::{Contract, Registry, Tool, ToolFault};
 use crate::facts::Facts;
 use crate::json::Limits;
@@ -31,7 +32,7 @@ pub struct Builder {
     tools: Vec<Tool>,
     policies: Vec<(String, String)>,
     store: Option<OpenStore>,
-    clock: Arc<dyn Clock>,
+    clock: Given,
     standing: Option<Arc<dyn Standing>>,
     limits: Limits,
     asked_for: Duration,
@@ -47,7 +48,7 @@ pub struct Prepared {
     policies: Arc<Policies>,
     catalogue: Arc<Catalogue>,
     store: OpenStore,
-    clock: Arc<dyn Clock>,
+    clock: Given,
     standing: Option<Arc<dyn Standing>>,
     limits: Limits,
     asked_for: Duration,
@@ -92,7 +93,7 @@ impl Default for Builder {
             tools: Vec::new(),
             policies: Vec::new(),
             store: None,
-            clock: Arc::new(SystemClock),
+            clock: Given::wall(Arc::new(SystemClock)),
             standing: None,
             limits: Limits::default(),
             asked_for: HOUR,
@@ -136,10 +137,25 @@ impl Builder {
         self
     }
 
-    /// The wall clock; the operating system's if not set.
+    /// A clock that is taken at its word, but never before the latest moment that the store has seen. Without one the
+    /// gate's time is that of the machine, which nobody can set: see [`clock`](crate::clock).
     #[must_use]
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
-        self.clock = clock;
+        self.clock = Given::Whole(clock);
+        self
+    }
+
+    /// The clock on the wall, by which the gate's time begins and is slowly corrected; the operating system's if not set.
+    #[must_use]
+    pub fn wall_clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = Given::wall(clock);
+        self
+    }
+
+    /// The clocks of a machine that a test moves.
+    #[cfg(test)]
+    pub(super) fn machine(mut self, machine: Arc<dyn crate::clock::Ruler>) -> Self {
+        self.clock = Given::Machine(machine);
         self
     }
 
@@ -250,10 +266,11 @@ impl Prepared {
     pub fn open(&self) -> Result<Gate, StoreError> {
         let store = (self.store)()?;
         let (registry, policies) = (Arc::clone(&self.registry), Arc::clone(&self.policies));
-        let clock = Arc::clone(&self.clock);
+        let clock = self.clock.over(store.water()?);
         let facts = Facts::new(Arc::clone(&registry));
         let scribe = Scribe { lost: records::lost, reconciled: records::reconciled };
         let recovery = Recovery::new(store.clone(), Arc::clone(&registry), facts.clone(), Arc::clone(&clock), scribe);
+        let keeper = Keeper::new(store.clone(), recovery.clone(), Arc::clone(&registry), Arc::clone(&clock));
         let line = Line {
             admit: Admit::new(Arc::clone(&self.catalogue), self.limits),
             inform: Inform::new(store.clone(), facts, recovery.clone(), Arc::clone(&policies), Arc::clone(&clock)),
@@ -273,6 +290,7 @@ impl Prepared {
             line: Arc::new(line),
             tasks: TaskTracker::new(),
             recorder: Arc::new(Recorder::new(store)),
+            keeper: Arc::new(keeper),
             closing: Arc::new(AtomicBool::new(false)),
         })
     }

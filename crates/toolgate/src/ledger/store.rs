@@ -3,6 +3,8 @@
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, Thread};
 use std::time::Duration;
 
 use super::memory::MemoryLedger;
@@ -13,14 +15,14 @@ use super::{Action, Claim, CounterKey, Entry, EntryKey, Finding, LaneKey, Listed
 use crate::approval::{Approval, Decision, NotDecided};
 use crate::audit::{Head, Record, Sealed};
 use crate::call::Ref;
-use crate::clock::Millis;
+use crate::clock::{Millis, Water};
 use crate::json::Digest;
 use crate::session::Session;
 use crate::vault::GateKey;
 
 /// An opened store: the ledger, the approvals and the record.
 #[derive(Clone)]
-pub struct Store(Arc<Kind>);
+pub struct Store(Arc<Kind>, Arc<Water>);
 
 /// Why a store did not do what was asked. Nothing of the transaction remains.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -167,7 +169,7 @@ enum Kind {
 impl Store {
     /// A store in the memory of this process, for tests and for gates whose writes need not survive it.
     pub fn memory() -> Self {
-        Self(Arc::new(Kind::Memory(MemoryLedger::new())))
+        Self(Arc::new(Kind::Memory(MemoryLedger::new())), Arc::default())
     }
 
     /// A store in one SQLite file, which is made if it is not there. Several processes may share it; it must not lie on
@@ -177,13 +179,13 @@ impl Store {
     /// Keep a copy of that file elsewhere: without it nothing of them can be read.
     #[cfg(feature = "sqlite")]
     pub fn sqlite(path: impl AsRef<std::path::Path>) -> Result<Self, StoreError> {
-        Ok(Self(Arc::new(Kind::Sqlite(SqliteLedger::open(path.as_ref(), None)?))))
+        Ok(Self(Arc::new(Kind::Sqlite(SqliteLedger::open(path.as_ref(), None)?)), Arc::default()))
     }
 
     /// As [`sqlite`](Self::sqlite), sealed with this key. Fails where it was made with another.
     #[cfg(feature = "sqlite")]
     pub fn sqlite_with_key(path: impl AsRef<std::path::Path>, key: GateKey) -> Result<Self, StoreError> {
-        Ok(Self(Arc::new(Kind::Sqlite(SqliteLedger::open(path.as_ref(), Some(key))?))))
+        Ok(Self(Arc::new(Kind::Sqlite(SqliteLedger::open(path.as_ref(), Some(key))?)), Arc::default()))
     }
 
     /// A look at the store in an SQLite file, which may be a copy on a medium that cannot be written. Whatever would
@@ -191,7 +193,7 @@ impl Store {
     /// is sealed is not shown.
     #[cfg(feature = "sqlite")]
     pub fn sqlite_to_read(path: impl AsRef<std::path::Path>) -> Result<Self, StoreError> {
-        Ok(Self(Arc::new(Kind::View(SqliteView::open(path.as_ref())?))))
+        Ok(Self(Arc::new(Kind::View(SqliteView::open(path.as_ref())?)), Arc::default()))
     }
 
     /// The key of the gate that writes to this store: in memory one that ends with the process, and for a look one that
@@ -219,18 +221,31 @@ impl Store {
 
     /// One consistent read.
     pub(crate) fn recall(&self, question: Question, now: Millis) -> Pending<'_, Recall> {
-        self.read(move |rows| transact::recall(rows, &question, now))
+        let water = Arc::clone(&self.1);
+        self.read(move |rows| {
+            let now = transact::no_earlier(rows, &water, now)?;
+            transact::recall(rows, &question, now)
+        })
     }
 
     /// Entry, lane, grant and intent, or nothing.
     pub(crate) fn open(&self, opening: Opening, now: Millis) -> Pending<'_, Opened> {
-        self.write(move |rows| transact::open(rows, opening, now))
+        let water = Arc::clone(&self.1);
+        self.write(move |rows| match transact::no_earlier(rows, &water, now)? {
+            // Its lease would end early. What it was decided on is to be looked at again, by the time that it is now.
+            later if Water::is_behind(now, later) => Ok(Opened::Moved),
+            now => transact::open(rows, opening, now),
+        })
     }
 
     /// Outcome, lane and record, or nothing. `false`: the entry is no longer this owner's, and only the record was
     /// written.
     pub(crate) fn close(&self, closing: Closing, outcome: Record, now: Millis) -> Pending<'_, bool> {
-        self.write(move |rows| transact::close(rows, closing, outcome, now))
+        let water = Arc::clone(&self.1);
+        self.write(move |rows| {
+            let now = transact::no_earlier(rows, &water, now)?;
+            transact::close(rows, closing, outcome, now)
+        })
     }
 
     /// Marks the open entries of dead owners and of ended leases as unknown, with a record each; returns how many.
@@ -247,6 +262,16 @@ impl Store {
         })
     }
 
+    /// Whether there is more to sweep.
+    pub(crate) fn is_overdue(&self, now: Millis) -> Pending<'_, bool> {
+        self.read(move |rows| Ok(transact::survey(rows, now)?.overdue))
+    }
+
+    /// The newest unknown entries with a number below `before`, at most `limit`.
+    pub(crate) fn in_doubt(&self, before: Option<u64>, limit: usize) -> Pending<'_, Vec<(u64, Entry)>> {
+        self.list(move |rows| rows.unknown_entries(before.unwrap_or(u64::MAX), limit))
+    }
+
     /// The right to find out what became of an unknown entry; `None` where it is not unknown or somebody else has it.
     pub(crate) fn claim(&self, key: EntryKey, claim: Claim, now: Millis) -> Pending<'_, Option<Entry>> {
         self.write(move |rows| transact::claim(rows, key, claim, now))
@@ -261,7 +286,11 @@ impl Store {
         record: Record,
         now: Millis,
     ) -> Pending<'_, bool> {
-        self.write(move |rows| transact::resolve(rows, key, token, finding, record, now))
+        let water = Arc::clone(&self.1);
+        self.write(move |rows| {
+            let now = transact::no_earlier(rows, &water, now)?;
+            transact::resolve(rows, key, token, finding, record, now)
+        })
     }
 
     /// What an operator says of an unknown action, on the record as theirs.
@@ -346,6 +375,14 @@ impl Store {
         }
     }
 
+    /// How far time has come in this store, as it is found now. It waits for the store on this very thread, as opening it
+    /// does.
+    pub(crate) fn water(&self) -> Result<Arc<Water>, StoreError> {
+        let water = Arc::clone(&self.1);
+        wait(self.read(move |rows| transact::no_earlier(rows, &water, Millis(0))))?;
+        Ok(Arc::clone(&self.1))
+    }
+
     fn is_dead(&self, owner: &Owner) -> bool {
         match &*self.0 {
             Kind::Memory(ledger) => ledger.is_dead(owner),
@@ -361,6 +398,11 @@ impl Store {
         T: Send + 'static,
         F: FnOnce(&mut dyn Rows) -> Result<T, StoreError> + Send + 'static,
     {
+        let water = Arc::clone(&self.1);
+        let job = move |rows: &mut dyn Rows| {
+            transact::mark(rows, &water)?;
+            job(rows)
+        };
         match &*self.0 {
             Kind::Memory(ledger) => ledger.write(job),
             #[cfg(feature = "sqlite")]
@@ -395,6 +437,23 @@ impl Store {
             Kind::Sqlite(ledger) => ledger.list(job),
             #[cfg(feature = "sqlite")]
             Kind::View(view) => view.list(job),
+        }
+    }
+}
+
+/// Waits for a transaction without a runtime.
+fn wait<T>(mut pending: Pending<'_, T>) -> Result<T, StoreError> {
+    struct Wakes(Thread);
+    impl Wake for Wakes {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+    let waker = Waker::from(Arc::new(Wakes(thread::current())));
+    loop {
+        match pending.as_mut().poll(&mut Context::from_waker(&waker)) {
+            Poll::Ready(answer) => return answer,
+            Poll::Pending => thread::park(),
         }
     }
 }

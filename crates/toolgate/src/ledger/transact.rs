@@ -13,7 +13,7 @@ use super::{
 };
 use crate::approval::{Approval, ApprovalState, Decision, NotDecided};
 use crate::audit::{Head, Record, Sealed};
-use crate::clock::Millis;
+use crate::clock::{Millis, Water};
 use crate::json::Digest;
 use crate::session::Session;
 use crate::vault::{Salt, Subject};
@@ -33,6 +33,8 @@ const APPROVALS_KEPT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 /// How many entries, lanes, counts and approvals one sweep removes of each: no call waits long behind it.
 const PURGED_AT_ONCE: usize = 256;
 
+pub(crate) use crate::clock::Mark;
+
 pub(super) type Stored<T> = Result<T, StoreError>;
 
 /// What a store keeps, as one transaction sees it.
@@ -49,6 +51,8 @@ pub(super) trait Rows {
     /// The outlines of at most `limit` entries with a number below `before`, the highest first. An entry keeps the number that it got
     /// when it was first put.
     fn entries_before(&self, before: u64, limit: usize) -> Stored<Vec<(u64, Entry)>>;
+    /// At most `limit` unknown entries with a number below `before`, the highest first.
+    fn unknown_entries(&self, before: u64, limit: usize) -> Stored<Vec<(u64, Entry)>>;
     /// The owners of open entries, each with the end of the first lease to end.
     fn open_owners(&self) -> Stored<Vec<(Owner, Millis)>>;
     /// At most `limit` entries, done or failed, that lapse at `until` or before.
@@ -106,16 +110,6 @@ pub(super) enum Change {
     Moved,
 }
 
-/// A moment, and where the clock that counts since the machine was started stood then.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Mark {
-    pub(crate) at: Millis,
-    /// Which start of which machine; empty where that cannot be told.
-    pub(crate) boot: String,
-    /// How long the machine had been running.
-    pub(crate) uptime: Millis,
-}
-
 /// Where the actions that must not overlap stand.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Lane {
@@ -159,6 +153,25 @@ pub(super) trait Transact: Send + Sync + 'static {
     {
         self.read(job)
     }
+}
+
+/// Keeps how far time has come: it must not be forgotten with the process.
+pub(super) fn mark(rows: &mut dyn Rows, water: &Water) -> Stored<()> {
+    let Some(reached) = water.due() else { return Ok(()) };
+    let stored = rows.high_water()?;
+    water.hear(&stored);
+    if reached.passes(&stored) {
+        rows.put_high_water(&reached)?;
+        water.hear(&reached);
+    }
+    Ok(())
+}
+
+/// The later of `now` and the moment that the store has seen: a process whose clock is behind dates nothing by it.
+pub(super) fn no_earlier(rows: &dyn Rows, water: &Water, now: Millis) -> Stored<Millis> {
+    let stored = rows.high_water()?;
+    water.hear(&stored);
+    Ok(now.max(stored.at))
 }
 
 pub(super) fn recall(rows: &dyn Rows, question: &Question, now: Millis) -> Stored<Recall> {

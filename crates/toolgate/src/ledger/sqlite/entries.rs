@@ -46,6 +46,11 @@ const BEFORE: &str = select!(
     "NULL, NULL",
     "entries AS e LEFT JOIN salts AS s ON s.id = e.salt WHERE e.id < ?1 ORDER BY e.id DESC LIMIT ?2"
 );
+const UNKNOWN: &str = select!(
+    "NULL, NULL",
+    "entries AS e LEFT JOIN salts AS s ON s.id = e.salt WHERE e.state = 'unknown' AND e.id < ?1
+     ORDER BY e.id DESC LIMIT ?2"
+);
 const ID: &str =
     "SELECT e.id FROM entry_keys AS k CROSS JOIN entries AS e ON e.id = k.id WHERE k.half = ?1 AND e.key = ?2";
 
@@ -105,6 +110,10 @@ impl Tables<'_> {
 
     pub(super) fn outlines_before(&self, before: i64, limit: i64) -> Stored<Vec<(u64, Entry)>> {
         self.all(BEFORE, params![before, limit], |row| Ok((natural(row, 0)?, Found::of(row)?.outlined())))
+    }
+
+    pub(super) fn outlines_unknown(&self, before: i64, limit: i64) -> Stored<Vec<(u64, Entry)>> {
+        self.all(UNKNOWN, params![before, limit], |row| Ok((natural(row, 0)?, Found::of(row)?.outlined())))
     }
 
     fn found(&self, sql: &str, key: EntryKey) -> Stored<Option<Found>> {

@@ -168,6 +168,10 @@ impl Rows for Tables<'_> {
         self.outlines_before(i64::try_from(before).unwrap_or(i64::MAX), at_most(limit))
     }
 
+    fn unknown_entries(&self, before: u64, limit: usize) -> Stored<Vec<(u64, Entry)>> {
+        self.outlines_unknown(i64::try_from(before).unwrap_or(i64::MAX), at_most(limit))
+    }
+
     fn open_owners(&self) -> Stored<Vec<(Owner, Millis)>> {
         let sql = "SELECT owner, min(lease_end) FROM entries WHERE state = 'open' GROUP BY owner";
         self.all(sql, [], |row| Ok((Owner(row.get(0)?), millis(row, 1)?)))
