@@ -277,7 +277,10 @@ pub(crate) fn step(
                 },
             };
             let state = State::Open { owner, lease_end };
-            Ok((Entry { key, revision, attempt, first, action, state, erased: false }, vec![TakeLane, SpendGrant, TakeHolds]))
+            Ok((
+                Entry { key, revision, attempt, first, action, state, erased: false },
+                vec![TakeLane, SpendGrant, TakeHolds],
+            ))
         }
         Command::Close { owner, attempt, verdict, lane_version, now } => {
             let entry = entry.ok_or(Rejected::Stale)?;

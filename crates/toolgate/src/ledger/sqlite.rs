@@ -6,6 +6,7 @@
 
 mod holders;
 mod owners;
+mod raw;
 mod rows;
 mod view;
 mod worker;

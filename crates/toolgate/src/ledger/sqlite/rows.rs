@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 
 use super::super::transact::{Change, Lane, Mark, Rows, Stored};
 use super::super::{CounterKey, Entry, EntryKey, GrantKey, LaneKey, Owner, State};
-use super::{StoreError, broken};
+use super::{StoreError, broken, raw};
 use crate::approval::{Approval, ApprovalState};
 use crate::audit::{Head, Sealed};
 use crate::clock::Millis;
@@ -146,8 +146,7 @@ impl Rows for Tables<'_> {
 
     fn high_water(&self) -> Stored<Mark> {
         let sql = "SELECT at, boot, uptime FROM high_water";
-        let found: Option<(i64, String, i64)> =
-            self.one(sql, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+        let found: Option<(i64, String, i64)> = self.one(sql, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
         let Some((at, boot, uptime)) = found else { return Ok(Mark::default()) };
         Ok(Mark { at: Millis(natural(at)?), boot, uptime: Millis(natural(uptime)?) })
     }
@@ -251,6 +250,14 @@ impl Rows for Tables<'_> {
     fn records_of(&self, reference: &str) -> Stored<Vec<Sealed>> {
         let sql = "SELECT seq, ref, previous, hash, body FROM records WHERE ref = ?1 ORDER BY seq";
         self.all(sql, params![reference], sealed)
+    }
+
+    fn rows(&self, from: i64, limit: usize) -> Stored<Vec<crate::audit::verify::Row>> {
+        self.all(raw::ROWS, params![from, at_most(limit)], raw::row)
+    }
+
+    fn damage(&self) -> Stored<Option<String>> {
+        raw::damage(self.0)
     }
 }
 
