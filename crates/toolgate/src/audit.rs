@@ -1,9 +1,12 @@
 //! The record: every attempt leaves entries that are chained by hash, so that a change anywhere in the past shows.
 //!
-//! The chain gives tamper *evidence*: an edit, a removal or a swap inside it is found. A cut at the very end is seen
-//! only by whoever kept an earlier head of the chain.
+//! The chain gives tamper *evidence*: an edit, a removal or a swap inside it is found ([`verify`]). Whoever can write the
+//! store can cut its end off, or make all of it anew; that is seen by whoever kept a [`checkpoint`] elsewhere.
 
-use std::fmt;
+pub mod checkpoint;
+pub mod export;
+pub mod filter;
+pub mod verify;
 
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -13,35 +16,51 @@ use crate::clock::Millis;
 use crate::json::{self, Digest, Limits, Part, canonical_object};
 use crate::ledger::{Page, Store, StoreError};
 
-/// What a record tells of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+/// Declares the kinds of records with their names in one place.
+macro_rules! kinds {
+    ($($(#[$doc:meta])* $kind:ident = $name:literal,)+) => {
+        /// What a record tells of.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub(crate) enum Kind { $($(#[$doc])* $kind,)+ }
+
+        /// The names of all kinds of records.
+        pub const KINDS: [&str; [$($name),+].len()] = [$($name),+];
+
+        impl Kind {
+            pub(crate) fn as_str(self) -> &'static str {
+                match self { $(Self::$kind => $name,)+ }
+            }
+        }
+    };
+}
+
+kinds! {
     /// A write, or a read that uses an approval, is about to run; durable before it does.
-    Intent,
+    Intent = "intent",
     /// How a write ended.
-    Outcome,
+    Outcome = "outcome",
     /// A read that ran.
-    Read,
+    Read = "read",
     /// A call that was refused before anything ran.
-    Refusal,
+    Refusal = "refusal",
     /// A call whose stored reply was given again.
-    Replay,
+    Replay = "replay",
     /// A call that was only judged.
-    DryRun,
+    DryRun = "dry_run",
     /// A call that waits for approval.
-    Proposal,
+    Proposal = "proposal",
     /// A person's answer to a pending approval.
-    Decision,
+    Decision = "decision",
     /// An action whose owner was lost, and is unknown since.
-    Lost,
+    Lost = "lost",
     /// What reconciling an unknown action found.
-    Reconciled,
+    Reconciled = "reconciled",
     /// What an operator said of an unknown action.
-    Ruling,
+    Ruling = "ruling",
     /// How a write ended whose caller was told before that it is not known.
-    Late,
+    Late = "late",
     /// That somebody's personal data was made unreadable.
-    Erasure,
+    Erasure = "erasure",
 }
 
 /// One entry of the record, before it is chained.
@@ -74,48 +93,6 @@ pub struct Head {
     pub seq: u64,
     /// The hash of the last one.
     pub hash: Digest,
-}
-
-/// The first place where a chain does not hold.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Break {
-    /// The place where it shows.
-    pub seq: u64,
-    /// What is wrong there.
-    pub what: Flaw,
-}
-
-/// What can be wrong with a chain.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Flaw {
-    /// Entries before this one are missing.
-    Gap,
-    /// It does not continue the entry before it.
-    Unlinked,
-    /// Its text or its place is not the one that was sealed.
-    Altered,
-    /// The record that somebody kept the hash of is not there any more.
-    Cut,
-}
-
-impl Kind {
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Intent => "intent",
-            Self::Outcome => "outcome",
-            Self::Read => "read",
-            Self::Refusal => "refusal",
-            Self::Replay => "replay",
-            Self::DryRun => "dry_run",
-            Self::Proposal => "proposal",
-            Self::Decision => "decision",
-            Self::Lost => "lost",
-            Self::Reconciled => "reconciled",
-            Self::Ruling => "ruling",
-            Self::Late => "late",
-            Self::Erasure => "erasure",
-        }
-    }
 }
 
 impl Record {
@@ -155,9 +132,14 @@ impl Sealed {
     }
 
     fn says(&self, name: &str, text: &str) -> bool {
-        let limits = Limits { size: usize::MAX, members: usize::MAX, ..Limits::default() };
-        let body = json::read(self.body.as_bytes(), &limits).ok();
-        body.as_ref().and_then(|body| body.get(name)).and_then(Value::as_str) == Some(text)
+        let members = json::members(self.body.as_bytes(), &BODY).unwrap_or_default();
+        let said = members.iter().find(|(known, _)| known == name).and_then(|(_, raw)| json::read(raw, &BODY).ok());
+        said.as_ref().and_then(Value::as_str) == Some(text)
+    }
+
+    /// Whether the hash is that of the rest.
+    fn is_sealed(&self) -> bool {
+        self.hash == link(self.seq, self.previous, &self.body)
     }
 }
 
@@ -166,66 +148,15 @@ impl Head {
     pub fn empty() -> Self {
         Self { seq: 0, hash: Digest::of(b"") }
     }
-
-    /// The head after `next`, if `next` truly continues this one.
-    pub fn follow(self, next: &Sealed) -> Result<Self, Break> {
-        let broken = |what| Err(Break { seq: next.seq, what });
-        if next.seq != self.seq + 1 {
-            return broken(Flaw::Gap);
-        }
-        if next.previous != self.hash {
-            return broken(Flaw::Unlinked);
-        }
-        if next.hash != link(next.seq, next.previous, &next.body) || !next.names_itself() {
-            return broken(Flaw::Altered);
-        }
-        Ok(Self { seq: next.seq, hash: next.hash })
-    }
 }
 
-impl fmt::Display for Break {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.what {
-            Flaw::Gap => write!(f, "entries are missing before entry {}", self.seq),
-            Flaw::Unlinked => write!(f, "entry {} does not continue the entry before it", self.seq),
-            Flaw::Altered => write!(f, "entry {} was altered after it was written", self.seq),
-            Flaw::Cut => {
-                write!(f, "the kept head is not in the record: from entry {} on it was cut off or made anew", self.seq)
-            }
-        }
-    }
-}
+/// Wide enough for all that a gate writes.
+const BODY: Limits = Limits { size: usize::MAX, depth: 512, members: usize::MAX };
 
 /// How much of the record is read at once.
 const PAGE: usize = 1000;
 
 impl Store {
-    /// Follows the chain of the record from its first entry, and tells where it first does not hold.
-    ///
-    /// `kept` is the hash of a head that somebody kept: a chain that does not hold it any more was cut off or made anew.
-    pub async fn verify(&self, kept: Option<Digest>) -> Result<Result<Head, Break>, StoreError> {
-        let mut head = Head::empty();
-        let mut kept = kept;
-        loop {
-            let page = self.records(head.seq, PAGE).await?;
-            if page.is_empty() {
-                return Ok(match kept {
-                    Some(_) => Err(Break { seq: head.seq + 1, what: Flaw::Cut }),
-                    None => Ok(head),
-                });
-            }
-            for sealed in &page {
-                match head.follow(sealed) {
-                    Ok(next) => {
-                        kept = kept.filter(|kept| *kept != next.hash);
-                        head = next;
-                    }
-                    Err(broken) => return Ok(Err(broken)),
-                }
-            }
-        }
-    }
-
     /// The last entries of the record, oldest first.
     pub async fn tail(&self, count: usize) -> Result<Vec<Sealed>, StoreError> {
         let head = self.head().await?;
@@ -266,65 +197,4 @@ impl Store {
 fn link(seq: u64, previous: Digest, body: &str) -> Digest {
     // The first two have a fixed length, so no two entries run into the same bytes.
     Digest::of_all(&[&seq.to_be_bytes(), previous.as_bytes(), body.as_bytes()])
-}
-
-#[cfg(test)]
-#[allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic")]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    fn chain(length: u64) -> Vec<Sealed> {
-        let mut head = Head::empty();
-        (0..length)
-            .map(|n| {
-                let body = Map::from_iter([("n".to_owned(), json!(n))]);
-                let sealed = Record::new(Kind::Read, Millis(n), Ref::fresh(), body).seal(head);
-                head = head.follow(&sealed).unwrap();
-                sealed
-            })
-            .collect()
-    }
-
-    fn verify(chain: &[Sealed]) -> Result<Head, Break> {
-        chain.iter().try_fold(Head::empty(), Head::follow)
-    }
-
-    #[test]
-    fn an_honest_chain_holds() {
-        assert_eq!(verify(&chain(5)).unwrap().seq, 5);
-    }
-
-    #[test]
-    fn an_edit_is_named_where_it_was_made() {
-        let mut edited = chain(5);
-        edited[2].body = edited[2].body.replace("\"n\":2", "\"n\":3");
-        assert_eq!(verify(&edited), Err(Break { seq: 3, what: Flaw::Altered }));
-    }
-
-    #[test]
-    fn an_edit_with_a_new_hash_breaks_the_next_link() {
-        let mut edited = chain(5);
-        edited[2].body = edited[2].body.replace("\"n\":2", "\"n\":3");
-        edited[2].hash = link(3, edited[2].previous, &edited[2].body);
-        assert_eq!(verify(&edited), Err(Break { seq: 4, what: Flaw::Unlinked }));
-    }
-
-    #[test]
-    fn an_entry_cannot_be_filed_under_another_attempt() {
-        let mut edited = chain(5);
-        edited[2].reference = edited[1].reference.clone();
-        assert_eq!(verify(&edited), Err(Break { seq: 3, what: Flaw::Altered }));
-    }
-
-    #[test]
-    fn a_removed_and_a_swapped_entry_show() {
-        let mut cut = chain(5);
-        cut.remove(1);
-        assert_eq!(verify(&cut), Err(Break { seq: 3, what: Flaw::Gap }));
-        let mut swapped = chain(5);
-        swapped.swap(1, 2);
-        assert_eq!(verify(&swapped), Err(Break { seq: 3, what: Flaw::Gap }));
-    }
 }

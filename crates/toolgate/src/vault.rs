@@ -55,6 +55,9 @@ pub enum KeyError {
     /// What should be a key is none.
     #[error("{0} holds no key: expected 64 hexadecimal digits")]
     Form(String),
+    /// What should be a key to sign with is none.
+    #[error("{0} holds no key to sign with: expected an Ed25519 key in PKCS#8, as PEM")]
+    Signing(String),
     /// The system has no randomness.
     #[error("the system gives no random numbers, so no key can be made")]
     Random,
@@ -81,44 +84,8 @@ impl GateKey {
 
     /// The key in a file, which is made, for this user alone, if it is not there.
     pub fn in_file(path: &Path) -> Result<Self, KeyError> {
-        let fault = |error| KeyError::File { file: path.display().to_string(), error };
-        match File::open(path) {
-            Ok(file) => Self::read(file, path),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Self::make(path),
-            Err(error) => Err(fault(error)),
-        }
-    }
-
-    fn read(mut file: File, path: &Path) -> Result<Self, KeyError> {
-        let name = path.display().to_string();
-        let fault = |error| KeyError::File { file: name.clone(), error };
-        if is_open_to_others(&file).map_err(fault)? {
-            return Err(KeyError::Open(name));
-        }
-        let mut text = String::new();
-        file.read_to_string(&mut text).map_err(fault)?;
-        Self::parse(&text, &name)
-    }
-
-    /// INVARIANT (whole or absent): a file of this name has a whole key from its first moment on, whoever else makes one.
-    fn make(path: &Path) -> Result<Self, KeyError> {
-        let fault = |error| KeyError::File { file: path.display().to_string(), error };
-        let key = Self::generate()?;
-        let part = path.with_extension(format!("{}.part", ulid::Ulid::generate()));
-        let written = private(&part).and_then(|mut file| {
-            writeln!(file, "{}", HEXLOWER.encode(&key.0))?;
-            file.sync_all()
-        });
-        let linked = written.and_then(|()| fs::hard_link(&part, path));
-        let _ = fs::remove_file(&part);
-        match linked {
-            Ok(()) => Ok(key),
-            // Another process was faster: its key it is.
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                Self::read(File::open(path).map_err(fault)?, path)
-            }
-            Err(error) => Err(fault(error)),
-        }
+        let text = text_in_file(path, || Ok(format!("{}\n", HEXLOWER.encode(&Self::generate()?.0))))?;
+        Self::parse(&text, &path.display().to_string())
     }
 
     /// What tells two keys apart, and nothing of either.
@@ -224,6 +191,47 @@ fn random<const N: usize>() -> Result<[u8; N], KeyError> {
     let mut bytes = [0; N];
     SystemRandom::new().fill(&mut bytes).map_err(|_| KeyError::Random)?;
     Ok(bytes)
+}
+
+/// The text of a file that is this user's alone, which is made if it is not there.
+pub(crate) fn text_in_file(path: &Path, make: impl FnOnce() -> Result<String, KeyError>) -> Result<String, KeyError> {
+    match File::open(path) {
+        Ok(file) => read_private(file, path),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => make_private(path, make()?),
+        Err(error) => Err(unusable(path, error)),
+    }
+}
+
+fn read_private(mut file: File, path: &Path) -> Result<String, KeyError> {
+    if is_open_to_others(&file).map_err(|error| unusable(path, error))? {
+        return Err(KeyError::Open(path.display().to_string()));
+    }
+    let mut text = String::new();
+    file.read_to_string(&mut text).map_err(|error| unusable(path, error))?;
+    Ok(text)
+}
+
+/// INVARIANT (whole or absent): a file of this name has its whole text from its first moment on, whoever else makes one.
+fn make_private(path: &Path, text: String) -> Result<String, KeyError> {
+    let part = path.with_extension(format!("{}.part", ulid::Ulid::generate()));
+    let written = private(&part).and_then(|mut file| {
+        file.write_all(text.as_bytes())?;
+        file.sync_all()
+    });
+    let linked = written.and_then(|()| fs::hard_link(&part, path));
+    let _ = fs::remove_file(&part);
+    match linked {
+        Ok(()) => Ok(text),
+        // Another process was faster: its key it is.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            read_private(File::open(path).map_err(|error| unusable(path, error))?, path)
+        }
+        Err(error) => Err(unusable(path, error)),
+    }
+}
+
+fn unusable(path: &Path, error: io::Error) -> KeyError {
+    KeyError::File { file: path.display().to_string(), error }
 }
 
 #[cfg(unix)]

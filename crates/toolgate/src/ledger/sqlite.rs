@@ -9,6 +9,7 @@ mod entries;
 mod holders;
 mod layout;
 mod owners;
+mod raw;
 mod rows;
 mod sealing;
 mod trouble;

@@ -13,6 +13,7 @@ use super::sqlite::{SqliteLedger, SqliteView};
 use super::transact::{self, Answer, Rows, Transact};
 use super::{Action, Claim, CounterKey, Entry, EntryKey, Finding, LaneKey, Listed, Owner, Page, Rejected, Verdict};
 use crate::approval::{Approval, Decision, NotDecided};
+use crate::audit::verify::Row;
 use crate::audit::{Head, Record, Sealed};
 use crate::call::Ref;
 use crate::clock::{Millis, Water};
@@ -356,6 +357,16 @@ impl Store {
     /// Records after `seq`, in order, at most `limit`.
     pub(crate) fn records(&self, after: u64, limit: usize) -> Pending<'_, Vec<Sealed>> {
         self.list(move |rows| rows.records(after, limit))
+    }
+
+    /// Rows of the record from this number on, whatever stands in them, at most `limit`.
+    pub(crate) fn rows(&self, from: i64, limit: usize) -> Pending<'_, Vec<Row>> {
+        self.list(move |rows| rows.rows(from, limit))
+    }
+
+    /// What is wrong beneath the rows of the record.
+    pub(crate) fn damage(&self) -> Pending<'_, Option<String>> {
+        self.list(|rows| rows.damage())
     }
 
     /// The records of one attempt, in order.

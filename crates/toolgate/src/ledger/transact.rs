@@ -12,6 +12,7 @@ use super::{
     step,
 };
 use crate::approval::{Approval, ApprovalState, Decision, NotDecided};
+use crate::audit::verify::Row;
 use crate::audit::{Head, Record, Sealed};
 use crate::clock::{Millis, Water};
 use crate::json::Digest;
@@ -99,6 +100,17 @@ pub(super) trait Rows {
     fn push_record(&mut self, record: Sealed) -> Stored<()>;
     fn records(&self, after: u64, limit: usize) -> Stored<Vec<Sealed>>;
     fn records_of(&self, reference: &str) -> Stored<Vec<Sealed>>;
+
+    /// Rows of the record from this number on, in order, whatever stands in them.
+    fn rows(&self, from: i64, limit: usize) -> Stored<Vec<Row>> {
+        let after = u64::try_from(from).unwrap_or_default().saturating_sub(1);
+        Ok(self.records(after, limit)?.into_iter().map(Row::Sealed).collect())
+    }
+
+    /// What is wrong beneath the rows of the record, where that can be told.
+    fn damage(&self) -> Stored<Option<String>> {
+        Ok(None)
+    }
 }
 
 /// What of an entry is new.

@@ -10,6 +10,7 @@ use serde::de::DeserializeOwned;
 use super::super::transact::{Change, Lane, Mark, Rows, Stored};
 use super::super::{CounterKey, Entry, EntryKey, GrantKey, Hold, LaneKey, Owner};
 use super::entries::ERASED;
+use super::raw;
 use super::sealing::Vault;
 use super::trouble::{damaged, unstorable};
 use crate::approval::{Approval, ApprovalState};
@@ -368,6 +369,14 @@ impl Rows for Tables<'_> {
     fn records_of(&self, reference: &str) -> Stored<Vec<Sealed>> {
         let sql = "SELECT seq, ref, previous, hash, body FROM records WHERE ref = ?1 ORDER BY seq";
         self.all(sql, params![reference], sealed)
+    }
+
+    fn rows(&self, from: i64, limit: usize) -> Stored<Vec<crate::audit::verify::Row>> {
+        self.all(raw::ROWS, params![from, at_most(limit)], raw::row)
+    }
+
+    fn damage(&self) -> Stored<Option<String>> {
+        raw::damage(self.connection)
     }
 }
 
