@@ -88,7 +88,10 @@ mod armed {
         CRASH.get_or_init(|| named(&asked()?)).as_ref()
     }
 
-    #[expect(clippy::disallowed_methods, reason = "a debug build is told by its test, and no configuration may tell it")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a debug build is told by its test, and no configuration may tell it"
+    )]
     fn asked() -> Option<String> {
         std::env::var("TOOLGATE_CRASH_AT").ok()
     }
