@@ -75,6 +75,7 @@ pub mod template;
 
 mod catalogue;
 mod caught;
+mod crash;
 mod facts;
 mod lanes;
 mod nearness;

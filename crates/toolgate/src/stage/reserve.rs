@@ -15,6 +15,7 @@ use super::{Halt, Stop};
 use crate::audit::Record;
 use crate::call::Ref;
 use crate::clock::{Clock, Millis};
+use crate::crash::{self, Point};
 use crate::ledger::{self, EntryKey, NewEntry, Opened, Opening, Store, Taking, downstream_key};
 use crate::refusal::{Code, Effect, Refusal};
 use crate::reply::Answer;
@@ -91,8 +92,10 @@ impl Reserve {
             intent: intent(&permitted),
         };
         let key = permitted.informed().action().map(|action| action.identity.key);
+        crash::at(Point::BeforeOpen);
         match self.store.open(opening, now).await {
             Ok(Opened::Open { attempt, first }) => {
+                crash::at(Point::AfterOpen);
                 let mut learned = Learned::new().with("attempt", attempt).with("first_ref", first.as_str());
                 if let Some(key) = key {
                     learned = learned.with("idempotency_key", downstream_key(key, &first));

@@ -11,6 +11,7 @@ use super::reserve::Reserved;
 use crate::backend::{Answer, Context, Failure, FailureKind, Running};
 use crate::caught::{Panicked, caught};
 use crate::contract::{Contract, Retry};
+use crate::crash::{self, Point};
 use crate::refusal::Effect;
 use crate::trace::Learned;
 
@@ -70,6 +71,7 @@ impl Run {
             sleep_until(Instant::now() + wait).await;
             attempt += 1;
         };
+        crash::at(Point::AfterEffect);
         if let Err(failure) = &mut answer.outcome {
             hide(failure, &tool.contract, &context);
         }
@@ -98,7 +100,7 @@ async fn attempt_once<'a>(contract: &Contract, context: &Context, start: impl Fn
     if context.deadline <= Instant::now() {
         return Answer::failed(Effect::None, Failure::new(FailureKind::TimedOut, "timeout", "before it was sent"));
     }
-    let guarded = timeout_at(context.deadline, caught(start));
+    let guarded = timeout_at(context.deadline, crash::started(caught(start)));
     let ended = if contract.is_write() {
         guarded.await
     } else {

@@ -11,6 +11,7 @@ use crate::audit::Record;
 use crate::backend::{Failure, FailureKind};
 use crate::clock::Clock;
 use crate::contract::Contract;
+use crate::crash::{self, Point};
 use crate::ledger::{Closing, Store, Verdict};
 use crate::refusal::{Code, Effect, Fix, Refusal, Retry};
 use crate::reply::Answer;
@@ -61,7 +62,9 @@ impl Settle {
         let mut learned = Learned::new().with("effect", answer.effect().as_str());
         let mut recorded = false;
         if let Some(entry) = ran.reserved().entry() {
+            crash::at(Point::BeforeClose);
             let closed = self.close(entry, &answer, || outcome(admitted.trace(), &answer)).await;
+            crash::at(Point::AfterClose);
             recorded = closed != Close::NotDurable;
             if closed != Close::Durable {
                 // INVARIANT (withheld): what did not close its entry is not shown.
