@@ -1,6 +1,7 @@
 //! The gate: the straight line from a call to a reply. It alone builds the records of what happened.
 
 mod builder;
+mod late;
 mod recorder;
 mod records;
 

@@ -136,7 +136,7 @@ pub(crate) enum Opened {
 }
 
 /// How a call ended.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Closing {
     pub(crate) key: EntryKey,
     pub(crate) owner: Owner,
@@ -207,7 +207,19 @@ impl Store {
     /// Outcome, lane and record, or nothing. `false`: the entry is no longer this owner's, and only the record was
     /// written.
     pub(crate) fn close(&self, closing: Closing, outcome: Record, now: Millis) -> Pending<'_, bool> {
-        self.write(move |rows| transact::close(rows, closing, outcome, now))
+        self.write(move |rows| transact::close(rows, closing, |_| outcome, now))
+    }
+
+    /// As [`close`](Self::close), of an action that was given up before: `outcome` is written where it closed the entry,
+    /// else `said`.
+    pub(crate) fn close_late(
+        &self,
+        closing: Closing,
+        outcome: Record,
+        said: Record,
+        now: Millis,
+    ) -> Pending<'_, bool> {
+        self.write(move |rows| transact::close(rows, closing, |closed| if closed { outcome } else { said }, now))
     }
 
     /// Marks the open entries of dead owners and of ended leases as unknown, with a record each; returns how many.

@@ -229,7 +229,13 @@ fn open_entry(rows: &dyn Rows, new: NewEntry, now: Millis) -> Stored<Option<(Ent
     Ok(step(key, entry.as_ref(), command).ok())
 }
 
-pub(super) fn close(rows: &mut dyn Rows, closing: Closing, outcome: Record, now: Millis) -> Stored<bool> {
+/// `record` tells of what came of it, whether or not it closed the entry.
+pub(super) fn close(
+    rows: &mut dyn Rows,
+    closing: Closing,
+    record: impl FnOnce(bool) -> Record,
+    now: Millis,
+) -> Stored<bool> {
     let Closing { key, owner, attempt, verdict } = closing;
     let entry = rows.entry(key)?;
     let lane_version = next_lane_version(rows, entry.as_ref())?;
@@ -241,7 +247,7 @@ pub(super) fn close(rows: &mut dyn Rows, closing: Closing, outcome: Record, now:
         }
         Err(_) => false,
     };
-    append(rows, &outcome)?;
+    append(rows, &record(closed))?;
     Ok(closed)
 }
 
