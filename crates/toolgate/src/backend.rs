@@ -2,6 +2,8 @@
 
 mod fake;
 mod function;
+mod keyed;
+mod late;
 mod nothing;
 mod recording;
 
@@ -24,6 +26,9 @@ pub use crate::stage::run::Dispatch;
 pub use fake::{FakeTool, Seen, Step};
 pub(crate) use function::Function;
 pub use function::ToolError;
+pub(crate) use keyed::Keyed;
+pub use late::Late;
+pub(crate) use late::{Case, Desk};
 pub(crate) use nothing::Nothing;
 pub use recording::{Recorded, Recording, RecordingFault};
 
@@ -38,6 +43,18 @@ pub trait Backend: Send + Sync + 'static {
 
     /// Every signal that its failures can have, where it knows them all: `[errors]` and `[retry]` then name no others.
     fn signals(&self) -> Option<Vec<&str>> {
+        None
+    }
+
+    /// Whether a write that reaches it twice with the same [key](Context::idempotency_key) happens once, so that it may be
+    /// sent again where nobody knows whether it happened.
+    fn honours_key(&self) -> bool {
+        false
+    }
+
+    /// What its calls go to, by a name that all tools of it share: when it is down, they spend one budget of repeats. A
+    /// tool without one has its own.
+    fn upstream(&self) -> Option<&str> {
         None
     }
 
@@ -66,6 +83,7 @@ pub struct Context {
     pub(crate) cancelled: CancellationToken,
     /// INVARIANT (it decides nothing): only a run has one; a look-up, which a decision rests on, has none.
     pub(crate) traced: Option<TraceContext>,
+    pub(crate) late: Option<Late>,
 }
 
 /// How a run ended.
@@ -151,6 +169,11 @@ impl Context {
     /// The trace that the call belongs to, to be passed on where the contract says so. A look-up has none.
     pub fn trace_context(&self) -> Option<&TraceContext> {
         self.traced.as_ref()
+    }
+
+    /// How to tell what is learned only once this run has been given up; only a write has it.
+    pub fn late(&self) -> Option<Late> {
+        self.late.clone()
     }
 
     /// The moment at which the work is ended.

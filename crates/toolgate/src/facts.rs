@@ -143,6 +143,7 @@ impl Facts {
                 deadline,
                 cancelled,
                 traced: None,
+                late: None,
             },
         };
         match timeout_at(deadline, caught(|| tool.backend.look(lookup))).await {

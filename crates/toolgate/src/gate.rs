@@ -2,6 +2,7 @@
 
 mod builder;
 mod keeper;
+mod late;
 mod recorder;
 mod records;
 #[cfg(test)]

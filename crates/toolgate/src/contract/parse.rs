@@ -420,11 +420,36 @@ fn read_retry(top: &mut Fields<'_>, problems: &mut Problems) -> Retry {
         problems.note(table.place("attempts"), "maximum", "at most 10 attempts");
     }
     let mut on = table.texts("on", problems);
+    for (index, signal) in on.iter().enumerate().filter(|(_, signal)| is_a_no(signal)) {
+        let message = format!("`{signal}` is an answer, and the same call gets the same one");
+        problems.note(format!("{}/{index}", table.place("on")), "signal", message);
+    }
     if on.is_empty() {
         on = ["connect", "429", "503"].map(str::to_owned).to_vec();
     }
     table.end(problems);
     Retry { attempts, on }
+}
+
+/// Whether a failure is a no that no repeat changes: of a permission, of a rule, of what was asked. Of the statuses of HTTP
+/// that blame the caller three mean that it came at the wrong time.
+fn is_a_no(signal: &str) -> bool {
+    const NOES: [&str; 11] = [
+        "cancelled",
+        "constraint",
+        "decode",
+        "encode",
+        "input_required",
+        "many_rows",
+        "no_row",
+        "pin",
+        "statement",
+        "too_large",
+        "value",
+    ];
+    const PASSING: [&str; 3] = ["408", "425", "429"];
+    let blames = signal.len() == 3 && signal.starts_with('4') && signal.bytes().all(|byte| byte.is_ascii_digit());
+    NOES.contains(&signal) || (blames && !PASSING.contains(&signal))
 }
 
 fn read_errors(top: &mut Fields<'_>, problems: &mut Problems) -> BTreeMap<String, MappedError> {

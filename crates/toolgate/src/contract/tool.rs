@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 use super::{Access, typed};
-use crate::backend::{Backend, Context, Function, Nothing, ToolError};
+use crate::backend::{Backend, Context, Function, Keyed, Nothing, ToolError};
 use crate::schema::Problem;
 
 /// A tool to declare to a gate.
@@ -178,7 +178,35 @@ impl Tool {
         self.key("deadline", Value::String(format!("{}ms", span.as_millis())))
     }
 
-    /// Tries a call again, up to `attempts` in all, where a failure is known to have had no effect.
+    /// Promises that what is sent twice with the [key](Context::idempotency_key) of one action happens once. A write of
+    /// which nobody knows whether it happened may then be tried again, where its `retry` lists the failure.
+    ///
+    /// ```
+    /// # use schemars::JsonSchema;
+    /// # use serde::{Deserialize, Serialize};
+    /// # use toolgate::Tool;
+    /// # use toolgate::backend::{Context, ToolError};
+    /// # #[derive(Deserialize, JsonSchema)]
+    /// # struct SendLetter { text: String }
+    /// # #[derive(Serialize, JsonSchema)]
+    /// # struct Sent { letter_id: String }
+    /// # async fn post(letter: SendLetter, key: String) -> Result<Sent, std::io::Error> { Ok(Sent { letter_id: key }) }
+    /// let send_letter = Tool::write("send_letter", |letter: SendLetter, context: &Context| {
+    ///     let key = context.idempotency_key().unwrap_or_default().to_owned();
+    ///     // `ToolError::failed` has the signal `failed`: it may have been posted, and is posted again with the same key.
+    ///     async move { post(letter, key).await.map_err(|error| ToolError::failed(error.to_string())) }
+    /// })
+    /// .honours_key()
+    /// .key("retry", serde_json::json!({ "attempts": 3, "on": ["503", "failed"] }));
+    /// ```
+    #[must_use]
+    pub fn honours_key(mut self) -> Self {
+        self.backend = Arc::new(Keyed(self.backend));
+        self
+    }
+
+    /// Tries a call again, up to `attempts` in all, where that is provably safe: where a failure is known to have had no
+    /// effect, or the tool [honours the key](Self::honours_key) of the action.
     #[must_use]
     pub fn attempts(self, attempts: u32) -> Self {
         self.key("retry", json!({ "attempts": attempts }))

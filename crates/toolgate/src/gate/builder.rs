@@ -9,6 +9,7 @@ use std::time::Duration;
 use tokio_util::task::TaskTracker;
 
 use super::keeper::Keeper;
+use super::late::Desk;
 use super::recorder::Recorder;
 use super::{Gate, Line, records};
 use crate::catalogue::Catalogue;
@@ -271,25 +272,28 @@ impl Prepared {
         let scribe = Scribe { lost: records::lost, reconciled: records::reconciled };
         let recovery = Recovery::new(store.clone(), Arc::clone(&registry), facts.clone(), Arc::clone(&clock), scribe);
         let keeper = Keeper::new(store.clone(), recovery.clone(), Arc::clone(&registry), Arc::clone(&clock));
+        let (tasks, recorder) = (TaskTracker::new(), Arc::new(Recorder::new(store.clone())));
+        let settle = Settle::new(store.clone(), Arc::clone(&clock));
+        let desk = Arc::new(Desk::new(settle.clone(), Arc::clone(&recorder), tasks.clone()));
         let line = Line {
             admit: Admit::new(Arc::clone(&self.catalogue), self.limits),
             inform: Inform::new(store.clone(), facts, recovery.clone(), Arc::clone(&policies), Arc::clone(&clock)),
             permit: Permit::new(Arc::clone(&policies), self.standing.clone(), Arc::clone(&clock), self.asked_for),
             reserve: Reserve::new(store.clone(), Arc::clone(&clock)),
-            run: Run,
-            settle: Settle::new(store.clone(), Arc::clone(&clock)),
+            run: Run::new(&registry, desk, Arc::clone(&clock)),
+            settle,
             registry,
             policies,
             catalogue: Arc::clone(&self.catalogue),
             recovery,
-            store: store.clone(),
+            store,
             clock,
             granted_for: self.granted_for,
         };
         Ok(Gate {
             line: Arc::new(line),
-            tasks: TaskTracker::new(),
-            recorder: Arc::new(Recorder::new(store)),
+            tasks,
+            recorder,
             keeper: Arc::new(keeper),
             closing: Arc::new(AtomicBool::new(false)),
         })

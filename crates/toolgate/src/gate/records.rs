@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 
 use crate::approval::{Approval, Decision, NotDecided};
 use crate::audit::{Kind, Record};
+use crate::backend::Case;
 use crate::call::{Call, Ref};
 use crate::clock::Millis;
 use crate::json::{Digest, Part};
@@ -16,7 +17,7 @@ use crate::reply::{Answer, Outcome, Reply};
 use crate::session::Session;
 use crate::stage::inform::Recalled;
 use crate::stage::permit::Permitted;
-use crate::stage::settle::Settled;
+use crate::stage::settle::{Said, Settled};
 use crate::trace::{Learned, Trace};
 
 /// What all records of one attempt begin with.
@@ -197,6 +198,31 @@ pub(super) fn reconciled(entry: &Entry, finding: &Finding, now: Millis) -> Recor
     };
     body.insert("effect".into(), json!(found));
     Record::new(Kind::Reconciled, now, entry.first.clone(), body)
+}
+
+/// The record of an answer that came after its call was given up.
+pub(super) fn late(case: &Case, tool: &str, answer: &Answer, said: Said, now: Millis) -> Record {
+    let kind = match said {
+        Said::Outcome => Kind::Outcome,
+        Said::TooLate => Kind::Late,
+    };
+    let principal = case.session.principal();
+    let mut members = ended(answer);
+    members.extend([
+        ("late", Part::Flag(true)),
+        ("tool", Part::from(tool)),
+        ("tenant", Part::from(case.session.tenant())),
+        (
+            "principal",
+            Part::Members(vec![
+                ("issuer", Part::from(principal.issuer.as_str())),
+                ("subject", Part::from(principal.subject.as_str())),
+            ]),
+        ),
+        ("run", Part::from(case.session.run())),
+        ("attempt", Part::Count(u64::from(case.attempt))),
+    ]);
+    Record::of(kind, now, &case.reference, members)
 }
 
 fn about(entry: &Entry) -> Map<String, Value> {

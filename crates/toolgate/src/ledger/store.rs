@@ -140,7 +140,7 @@ pub(crate) enum Opened {
 }
 
 /// How a call ended.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Closing {
     pub(crate) key: EntryKey,
     pub(crate) owner: Owner,
@@ -245,7 +245,23 @@ impl Store {
         let water = Arc::clone(&self.1);
         self.write(move |rows| {
             let now = transact::no_earlier(rows, &water, now)?;
-            transact::close(rows, closing, outcome, now)
+            transact::close(rows, closing, |_| outcome, now)
+        })
+    }
+
+    /// As [`close`](Self::close), of an action that was given up before: `outcome` is written where it closed the entry,
+    /// else `said`.
+    pub(crate) fn close_late(
+        &self,
+        closing: Closing,
+        outcome: Record,
+        said: Record,
+        now: Millis,
+    ) -> Pending<'_, bool> {
+        let water = Arc::clone(&self.1);
+        self.write(move |rows| {
+            let now = transact::no_earlier(rows, &water, now)?;
+            transact::close(rows, closing, |closed| if closed { outcome } else { said }, now)
         })
     }
 

@@ -295,7 +295,13 @@ fn ground(rows: &dyn Rows, new: &NewEntry, now: Millis) -> Stored<Option<Ground>
     Ok(stands.then_some(Ground { entry, lapsed }))
 }
 
-pub(super) fn close(rows: &mut dyn Rows, closing: Closing, outcome: Record, now: Millis) -> Stored<bool> {
+/// `record` tells of what came of it, whether or not it closed the entry.
+pub(super) fn close(
+    rows: &mut dyn Rows,
+    closing: Closing,
+    record: impl FnOnce(bool) -> Record,
+    now: Millis,
+) -> Stored<bool> {
     let Closing { key, owner, attempt, verdict } = closing;
     let entry = rows.outline(key)?;
     let lane_version = next_lane_version(rows, entry.as_ref(), now)?;
@@ -307,7 +313,7 @@ pub(super) fn close(rows: &mut dyn Rows, closing: Closing, outcome: Record, now:
         }
         Err(_) => false,
     };
-    append(rows, &outcome)?;
+    append(rows, &record(closed))?;
     Ok(closed)
 }
 

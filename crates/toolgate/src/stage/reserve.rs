@@ -43,6 +43,8 @@ pub(crate) struct OpenEntry {
     pub(crate) first: Ref,
     /// The end of the lease on this process's own clock, which nobody can move.
     pub(crate) lease_ends: Instant,
+    /// The end of the lease as others read it.
+    pub(crate) lease_end: Millis,
 }
 
 /// What came of reserving.
@@ -101,7 +103,7 @@ impl Reserve {
                     learned = learned.with("idempotency_key", downstream_key(key, &first));
                 }
                 permitted.note("reserve", learned);
-                let entry = key.map(|key| OpenEntry { key, attempt, first, lease_ends });
+                let entry = key.map(|key| OpenEntry { key, attempt, first, lease_ends, lease_end });
                 Ok(Reservation::Reserved(Box::new(Reserved { permitted, entry })))
             }
             Ok(Opened::Limited { which, left, until }) => {

@@ -6,10 +6,10 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
 use super::reserve::OpenEntry;
-use super::run::Ran;
+use super::run::{Ran, hide, known, proved};
 use crate::audit::Record;
-use crate::backend::{Failure, FailureKind};
-use crate::clock::Clock;
+use crate::backend::{self, Case, Failure, FailureKind};
+use crate::clock::{Clock, Millis};
 use crate::contract::Contract;
 use crate::crash::{self, Point};
 use crate::ledger::{Closing, Store, Verdict};
@@ -19,6 +19,7 @@ use crate::result;
 use crate::trace::{Learned, Trace};
 
 /// The last stage.
+#[derive(Clone)]
 pub(crate) struct Settle {
     store: Store,
     clock: Arc<dyn Clock>,
@@ -43,8 +44,19 @@ enum Close {
     NotDurable,
 }
 
+/// What a late answer comes to, as it may stand in the record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Said {
+    /// It is how the write ended.
+    Outcome,
+    /// Somebody had found out before, or it leaves it unknown.
+    TooLate,
+}
+
 /// How long to wait before closing is tried again.
 const PAUSE: Duration = Duration::from_millis(100);
+/// How long closing is tried with a late answer, which no lease bounds.
+const LATE: Duration = Duration::from_secs(5);
 
 impl Settle {
     pub(crate) fn new(store: Store, clock: Arc<dyn Clock>) -> Self {
@@ -55,10 +67,7 @@ impl Settle {
     pub(crate) async fn enter(&self, ran: Ran, outcome: impl Fn(&Trace, &Answer) -> Record) -> Settled {
         let admitted = ran.reserved().permitted().informed().admitted();
         let contract = &admitted.tool().contract;
-        let mut answer = match &ran.answer().outcome {
-            Ok(text) => result::read(contract, text, ran.answer().effect),
-            Err(failure) => Answer::Refused(refusal(contract, failure, ran.answer().effect)),
-        };
+        let mut answer = answer(contract, ran.answer(), ran.sent_at());
         let mut learned = Learned::new().with("effect", answer.effect().as_str());
         let mut recorded = false;
         if let Some(entry) = ran.reserved().entry() {
@@ -69,7 +78,8 @@ impl Settle {
             if closed != Close::Durable {
                 // INVARIANT (withheld): what did not close its entry is not shown.
                 learned = learned.with("closed", false);
-                answer = Answer::Refused(in_doubt(contract, Refusal::new(Code::OutcomeUnknown, Effect::Unknown)));
+                let refusal = in_doubt(contract, Refusal::new(Code::OutcomeUnknown, Effect::Unknown));
+                answer = Answer::Refused(dated(refusal, ran.sent_at()));
             }
         }
         let mut reserved = ran.into_reserved();
@@ -79,28 +89,80 @@ impl Settle {
 
     /// Closes the entry of a write; tries until its lease ends.
     async fn close(&self, entry: &OpenEntry, answer: &Answer, outcome: impl Fn() -> Record) -> Close {
-        let verdict = match answer.effect() {
-            Effect::None => Verdict::Failed,
-            Effect::Unknown => Verdict::Unknown,
-            Effect::Done => match answer.to_stored() {
-                Some(answer) => Verdict::Done { answer },
-                None => Verdict::Unknown,
-            },
+        let closing = Closing {
+            key: entry.key,
+            owner: self.store.owner().clone(),
+            attempt: entry.attempt,
+            verdict: verdict(answer),
         };
         loop {
-            let closing = Closing {
-                key: entry.key,
-                owner: self.store.owner().clone(),
-                attempt: entry.attempt,
-                verdict: verdict.clone(),
-            };
-            match self.store.close(closing, outcome(), self.clock.now()).await {
+            match self.store.close(closing.clone(), outcome(), self.clock.now()).await {
                 Ok(true) => return Close::Durable,
                 Ok(false) => return Close::TooLate,
                 Err(_) if Instant::now() + PAUSE < entry.lease_ends => sleep(PAUSE).await,
                 Err(_) => return Close::NotDurable,
             }
         }
+    }
+}
+
+impl Settle {
+    /// Closes the entry of a write that was given up, with what is known of it now, if nobody has found out before.
+    /// `record` writes what came of it. Fails with the record that could not be made durable.
+    pub(crate) async fn late(
+        &self,
+        case: &Case,
+        contract: &Contract,
+        mut given: backend::Answer,
+        record: impl Fn(&Answer, Said, Millis) -> Record,
+    ) -> Result<bool, Record> {
+        given.effect = known(case.was_sent_again(), proved(contract, &given));
+        hide(&mut given, contract, &case.arguments);
+        let answer = answer(contract, &given, None);
+        let owner = self.store.owner().clone();
+        let closing = Closing { key: case.key, owner, attempt: case.attempt, verdict: verdict(&answer) };
+        let until = Instant::now() + LATE;
+        loop {
+            let now = self.clock.now();
+            let said = record(&answer, Said::TooLate, now);
+            let outcome = record(&answer, Said::Outcome, now);
+            match self.store.close_late(closing.clone(), outcome, said.clone(), now).await {
+                Ok(closed) => return Ok(closed),
+                Err(_) if Instant::now() + PAUSE < until => sleep(PAUSE).await,
+                Err(_) => return Err(said),
+            }
+        }
+    }
+}
+
+/// What may be shown of how a backend ended.
+fn answer(contract: &Contract, given: &backend::Answer, sent_at: Option<Millis>) -> Answer {
+    match &given.outcome {
+        Ok(text) => result::read(contract, text, given.effect),
+        Err(failure) => Answer::Refused(dated(refusal(contract, failure, given.effect), sent_at)),
+    }
+}
+
+/// What an answer makes of its entry.
+fn verdict(answer: &Answer) -> Verdict {
+    match answer.effect() {
+        Effect::None => Verdict::Failed,
+        Effect::Unknown => Verdict::Unknown,
+        Effect::Done => match answer.to_stored() {
+            Some(answer) => Verdict::Done { answer },
+            None => Verdict::Unknown,
+        },
+    }
+}
+
+/// Whoever looks for what became of it elsewhere needs to know when it was sent.
+fn dated(refusal: Refusal, sent_at: Option<Millis>) -> Refusal {
+    match (refusal.effect(), sent_at) {
+        (Effect::Unknown, Some(at)) => {
+            let message = format!("{} It was sent at {at}.", refusal.text());
+            refusal.message(message)
+        }
+        (Effect::Unknown, None) | (Effect::Done | Effect::None, _) => refusal,
     }
 }
 
@@ -112,11 +174,10 @@ fn in_doubt(contract: &Contract, refusal: Refusal) -> Refusal {
     }
 }
 
-/// What the model may know of a failure: the contract's own words for it, else the table's.
+/// What the model may know of a failure: the contract's own words for it, else the table's. What the contract says of its
+/// effect is in `effect` already, with what earlier attempts leave in doubt.
 fn refusal(contract: &Contract, failure: &Failure, effect: Effect) -> Refusal {
-    let effect = if contract.is_write() { effect } else { Effect::None };
     if let Some(mapped) = contract.errors.get(&failure.signal) {
-        let effect = if contract.is_write() { mapped.effect.unwrap_or(effect) } else { Effect::None };
         let refusal = Refusal::new(Code::ToolFailed, effect)
             .message(mapped.message.clone())
             .reason(mapped.code.clone())

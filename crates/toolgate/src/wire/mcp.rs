@@ -16,7 +16,7 @@ use super::frame::{Frame, Members};
 use super::{
     Address, Answered, Failure, Proposed, Turn, WireFault, definitions, everything, failed, foreign, parsed, text,
 };
-use crate::call::TraceContext;
+use crate::call::{OperationId, TraceContext};
 use crate::contract::Contract;
 use crate::fault::Fault;
 use crate::json::Limits;
@@ -28,6 +28,9 @@ const FORM: &str = r#"{"name": ..., "arguments": {...}}"#;
 const REQUEST: Level = Level { wanted: &["jsonrpc", "id", "method", "params"], extras: &[], unset: &[] };
 /// Whoever offers no tasks passes over the wish for one (MCP 2025-11-25, "Tasks").
 const PARAMS: Level = Level { wanted: &["name", "arguments", "_meta"], extras: &["task"], unset: &[] };
+
+/// The member of a call's `_meta` that names the operation, where the contract lets its caller do so.
+pub const OPERATION: &str = "toolgate/operation";
 
 /// JSON-RPC 2.0, section 5.1: the parameters are wrong.
 pub const INVALID_PARAMS: i64 = -32602;
@@ -155,7 +158,7 @@ pub fn proposed(id: &Value, params: Option<&[u8]>, limits: &Limits) -> Proposed 
 }
 
 fn params_of(mut call: Envelope<'_>, at: &str, params: Option<&[u8]>) -> (Proposed, Address) {
-    let mut traced = None;
+    let (mut traced, mut operation) = (None, None);
     match params {
         None => call.missing(at, "send an object with name and arguments"),
         Some(part) => {
@@ -165,12 +168,35 @@ fn params_of(mut call: Envelope<'_>, at: &str, params: Option<&[u8]>) -> (Propos
                     call.arguments(part);
                 }
                 call.only(at, &params, &PARAMS);
-                traced = params.given("_meta").and_then(trace_context);
+                let meta = params.given("_meta");
+                traced = meta.and_then(trace_context);
+                operation = meta.and_then(|meta| operation_id(&mut call, at, meta));
             }
         }
     }
     let (proposed, address) = call.end(FORM);
+    let proposed = match (proposed, operation) {
+        (Proposed::Call(call), Some(operation)) => Proposed::Call(call.operation(operation)),
+        (proposed, _) => proposed,
+    };
     (traced.iter().fold(proposed, Proposed::traced), address)
+}
+
+/// What the client's program, not its model, names the operation in `_meta`. INVARIANT (nothing lost): one that is none
+/// refuses the call, for without it the call would be another action.
+fn operation_id(call: &mut Envelope<'_>, at: &str, meta: &[u8]) -> Option<OperationId> {
+    let members = call.open(&format!("{at}/_meta"), meta)?;
+    let said = members.get(OPERATION)?;
+    let id = match crate::json::read(said, &everything()) {
+        Ok(Value::String(text)) => OperationId::parse(&text).ok(),
+        _ => None,
+    };
+    if id.is_none() {
+        let place = format!("{at}/_meta/{}", OPERATION.replace('/', "~1"));
+        let message = "an operation id is 1 to 255 visible ASCII characters, and is never shortened";
+        call.problem(place, "pattern", message, "send such an id, a UUID for example, or leave it out");
+    }
+    id
 }
 
 /// The trace that the client's program, not its model, names in `_meta`, in the words of W3C Trace Context. What is

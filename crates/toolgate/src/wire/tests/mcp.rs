@@ -38,6 +38,32 @@ fn a_request_gives_one_call_with_the_text_of_its_arguments_and_is_answered_under
 }
 
 #[test]
+fn the_program_names_the_operation_beside_the_arguments_and_what_names_none_runs_nothing() {
+    let call = |meta: &str| {
+        let params = format!(r#"{{"name":"pay","arguments":{{}},"_meta":{meta}}}"#);
+        proposed(&json!(1), Some(params.as_bytes()), &Limits::default())
+    };
+    let longest = "x".repeat(255);
+    for id in ["order-77/charge", "8e03978e-40d5-43dd-bc93-6894a57f9324", longest.as_str()] {
+        let Proposed::Call(call) = call(&json!({ "toolgate/operation": id }).to_string()) else { panic!("{id}") };
+        assert_eq!(call.operation.unwrap().as_str(), id);
+    }
+    let Proposed::Call(unnamed) = call(r#"{"operation":"x"}"#) else { panic!() };
+    assert_eq!(unnamed.operation, None);
+    let long = json!({ "toolgate/operation": "x".repeat(256) }).to_string();
+    let twice = r#"{"toolgate/operation":"a","toolgate/operation":"a"}"#;
+    let values = [r#""""#, r#""a b""#, r#""\u00e9""#, "7", "null", r#"["a"]"#];
+    let metas = values.map(|value| format!(r#"{{"toolgate/operation":{value}}}"#));
+    for meta in metas.iter().map(String::as_str).chain([long.as_str(), twice]) {
+        let Proposed::Broken(broken) = call(meta) else { panic!("{meta}") };
+        assert_eq!(broken.refusal.code(), Code::InvalidCall);
+        let [problem] = broken.refusal.problem_list() else { panic!("{meta}: {:?}", broken.refusal) };
+        assert!(problem.at.starts_with("/_meta"), "{meta}: {}", problem.at);
+        assert!(!problem.message.contains("xxx"), "no value is repeated");
+    }
+}
+
+#[test]
 fn what_cannot_be_answered_or_is_another_request_is_a_fault_of_the_message() {
     let one = request("1", r#"{"name":"x"}"#);
     for (message, expected) in [
