@@ -154,9 +154,14 @@ impl Sealed {
         self.says("tenant", tenant)
     }
 
-    fn says(&self, name: &str, text: &str) -> bool {
+    /// What it tells, where its text is still JSON.
+    pub(crate) fn told(&self) -> Option<Value> {
         let limits = Limits { size: usize::MAX, members: usize::MAX, ..Limits::default() };
-        let body = json::read(self.body.as_bytes(), &limits).ok();
+        json::read(self.body.as_bytes(), &limits).ok()
+    }
+
+    fn says(&self, name: &str, text: &str) -> bool {
+        let body = self.told();
         body.as_ref().and_then(|body| body.get(name)).and_then(Value::as_str) == Some(text)
     }
 }

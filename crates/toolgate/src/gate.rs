@@ -3,6 +3,7 @@
 mod builder;
 mod recorder;
 mod records;
+mod rulings;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -37,6 +38,7 @@ pub use crate::policy::{PolicyCode, PolicyFault};
 pub use builder::{BuildError, Builder, Prepared, Sound};
 use recorder::Recorder;
 use records::Heading;
+pub use rulings::{NotRuled, Ruling};
 
 /// Decides whether proposed calls may happen, makes them happen under limits and at most once, and answers.
 ///

@@ -57,6 +57,7 @@ const TABLES: &str = "
         CHECK ((lapses_at IS NOT NULL) = (state = 'done'))
     ) STRICT;
     CREATE INDEX entries_open ON entries (owner, lease_end) WHERE owner IS NOT NULL;
+    CREATE INDEX entries_unknown ON entries (state) WHERE state = 'unknown';
     CREATE INDEX entries_done ON entries (lapses_at) WHERE lapses_at IS NOT NULL;
     CREATE TABLE lanes (
         key BLOB NOT NULL UNIQUE,

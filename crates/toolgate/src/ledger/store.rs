@@ -242,7 +242,6 @@ impl Store {
     }
 
     /// What an operator says of an unknown action, on the record as theirs.
-    #[expect(dead_code, reason = "foundation")]
     pub(crate) fn rule(
         &self,
         key: EntryKey,
@@ -354,7 +353,7 @@ impl Store {
         }
     }
 
-    fn list<T, F>(&self, job: F) -> Pending<'_, T>
+    pub(super) fn list<T, F>(&self, job: F) -> Pending<'_, T>
     where
         T: Send + 'static,
         F: FnOnce(&dyn Rows) -> Result<T, StoreError> + Send + 'static,

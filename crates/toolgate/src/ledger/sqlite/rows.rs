@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::super::transact::{Change, Lane, Mark, Rows, Stored};
-use super::super::{CounterKey, Entry, EntryKey, GrantKey, LaneKey, Owner, State};
+use super::super::{ActionState, CounterKey, Entry, EntryKey, GrantKey, LaneKey, Owner, State};
 use super::{StoreError, broken};
 use crate::approval::{Approval, ApprovalState};
 use crate::audit::{Head, Sealed};
@@ -83,6 +83,27 @@ impl Rows for Tables<'_> {
         found.into_iter().map(|(number, body)| Ok((natural(number)?, parse(&body)?))).collect()
     }
 
+    fn entries_in(&self, state: ActionState, before: u64, limit: usize) -> Stored<Vec<(u64, Entry)>> {
+        // Said in the text, not as a value: only then an index over one state is used.
+        let own = match state {
+            ActionState::Open => "owner IS NOT NULL",
+            ActionState::Done => "state = 'done'",
+            ActionState::Failed => "state = 'failed'",
+            ActionState::Unknown => "state = 'unknown'",
+        };
+        let sql = format!("SELECT rowid, body FROM entries WHERE {own} AND rowid < ?1 ORDER BY rowid DESC LIMIT ?2");
+        let before = i64::try_from(before).unwrap_or(i64::MAX);
+        let found: Vec<(i64, String)> =
+            self.all(&sql, params![before, at_most(limit)], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        found.into_iter().map(|(number, body)| Ok((natural(number)?, parse(&body)?))).collect()
+    }
+
+    fn entries_between(&self, first: EntryKey, last: EntryKey, limit: usize) -> Stored<Vec<Entry>> {
+        let sql = "SELECT body FROM entries WHERE key BETWEEN ?1 AND ?2 LIMIT ?3";
+        let bodies = self.all(sql, params![first.as_bytes(), last.as_bytes(), at_most(limit)], text)?;
+        bodies.iter().map(|body| parse(body)).collect()
+    }
+
     fn open_owners(&self) -> Stored<Vec<(Owner, Millis)>> {
         let sql = "SELECT owner, min(lease_end) FROM entries WHERE owner IS NOT NULL GROUP BY owner";
         let found: Vec<(String, i64)> = self.all(sql, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
@@ -146,8 +167,7 @@ impl Rows for Tables<'_> {
 
     fn high_water(&self) -> Stored<Mark> {
         let sql = "SELECT at, boot, uptime FROM high_water";
-        let found: Option<(i64, String, i64)> =
-            self.one(sql, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+        let found: Option<(i64, String, i64)> = self.one(sql, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
         let Some((at, boot, uptime)) = found else { return Ok(Mark::default()) };
         Ok(Mark { at: Millis(natural(at)?), boot, uptime: Millis(natural(uptime)?) })
     }
