@@ -15,6 +15,7 @@ mod folder;
 mod health;
 mod init;
 mod journal;
+mod ledger;
 mod man;
 mod mcp;
 mod output;
@@ -75,6 +76,8 @@ enum Command {
     Check(check::Check),
     /// Look at approvals and answer them
     Approvals(approvals::Approvals),
+    /// Look at actions, and say what became of unknown ones
+    Ledger(ledger::Ledger),
     /// Give out tokens, list them, take them back
     Token(token::Token),
     /// Look at the record and verify it
@@ -146,6 +149,7 @@ impl Cli {
                 Command::Mcp(mcp) => mcp.run(output).await,
                 Command::Check(check) => check.run(output).await,
                 Command::Approvals(approvals) => approvals.run(output).await,
+                Command::Ledger(ledger) => ledger.run(output).await,
                 Command::Token(token) => token.run(output),
                 Command::Audit(audit) => audit.run(output).await,
                 Command::Why(why) => why.run(output).await,

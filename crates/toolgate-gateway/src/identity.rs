@@ -127,6 +127,20 @@ impl Identity {
         }
     }
 
+    /// The session of somebody at the command line who says what became of an action of `tenant`: whoever the operating
+    /// system says, or somebody whom they name and for whom the folder lets them speak.
+    pub fn operator(&self, named: Option<&str>, tenant: &str, operator_speaks: bool) -> Result<Session, Unlisted> {
+        let session = match named {
+            None => return operator::session(Some(tenant)),
+            Some(named) => self.approver(Some(named), None, operator_speaks)?,
+        };
+        match session.tenant() == tenant {
+            true => Ok(session),
+            false => Err(Unlisted::new("--as names somebody of another tenant than the action is of")
+                .hint("leave --as away to speak as yourself")),
+        }
+    }
+
     /// The keeper of a door of the network. Where the folder lists its users, the door is that of `named`, or of the
     /// default user.
     pub fn doorkeeper(&self, named: Option<&str>) -> Result<Doorkeeper, Unlisted> {

@@ -150,6 +150,7 @@ pub(crate) fn action(action: &Listed) -> Value {
     json!({
         "key": action.key,
         "tool": action.tool,
+        "tenant": action.tenant,
         "principal": action.principal,
         "run": action.run,
         "state": action.state,
@@ -161,5 +162,6 @@ pub(crate) fn action(action: &Listed) -> Value {
         "opened_at": time(action.first.given_at()),
         "at": time(action.at),
         "lease_end": time(action.lease_end),
+        "claimed_until": time(action.claimed_until),
     })
 }

@@ -131,6 +131,11 @@ impl Sealed {
         self.says("tenant", tenant)
     }
 
+    /// What it tells, where its text is still JSON.
+    pub(crate) fn told(&self) -> Option<Value> {
+        json::read(self.body.as_bytes(), &BODY).ok()
+    }
+
     fn says(&self, name: &str, text: &str) -> bool {
         let members = json::members(self.body.as_bytes(), &BODY).unwrap_or_default();
         let said = members.iter().find(|(known, _)| known == name).and_then(|(_, raw)| json::read(raw, &BODY).ok());

@@ -5,6 +5,7 @@ mod keeper;
 mod late;
 mod recorder;
 mod records;
+mod rulings;
 #[cfg(test)]
 mod steadiness;
 
@@ -42,6 +43,7 @@ pub use builder::{BuildError, Builder, Prepared, Sound};
 use keeper::Keeper;
 use recorder::Recorder;
 use records::Heading;
+pub use rulings::{NotRuled, Ruling};
 
 /// Decides whether proposed calls may happen, makes them happen under limits and at most once, and answers.
 ///

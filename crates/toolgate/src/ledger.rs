@@ -35,6 +35,7 @@
 #[cfg(feature = "bench")]
 pub mod door;
 mod memory;
+mod operator;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 mod store;
@@ -54,6 +55,8 @@ use crate::refusal::Effect;
 use crate::session::Principal;
 use crate::vault::Subject;
 
+pub(crate) use operator::ACTION;
+pub use operator::{ActionState, History, NotNamed, SHORTEST_KEY, Wanted};
 pub(crate) use store::{Closing, GrantKey, NewEntry, Opened, Opening, Proposed, Question, Recall, Stamp, Taking};
 pub use store::{Store, StoreError};
 
@@ -142,6 +145,8 @@ pub struct Listed {
     pub key: Digest,
     /// The name of the tool.
     pub tool: String,
+    /// Whose it is.
+    pub tenant: String,
     /// Who asked.
     pub principal: Principal,
     /// The run in which it was asked.
@@ -162,6 +167,8 @@ pub struct Listed {
     pub at: Option<Millis>,
     /// Until when the process that runs it, or ran it, had the right to.
     pub lease_end: Option<Millis>,
+    /// Until when somebody alone is finding out what became of it.
+    pub claimed_until: Option<Millis>,
 }
 
 /// A part of a long list, the newest first.
@@ -412,16 +419,35 @@ impl Entry {
 
     /// What may be told of it.
     pub(crate) fn listed(self) -> Listed {
-        let (state, effect, at, lease_end) = match self.state {
-            State::Open { lease_end, .. } => ("open", None, None, Some(lease_end)),
-            State::Done { at, .. } => ("done", Some(Effect::Done), Some(at), None),
-            State::Failed { .. } => ("failed", Some(Effect::None), None, None),
-            State::Unknown { since, lease_end, .. } => ("unknown", Some(Effect::Unknown), Some(since), Some(lease_end)),
+        let state = self.state.named().as_str();
+        let claimed_until = match &self.state {
+            State::Unknown { claim, .. } => claim.as_ref().map(|claim| claim.until),
+            State::Open { .. } | State::Done { .. } | State::Failed { .. } => None,
         };
-        let Action { tool, principal, run, args_digest, grant: approval, .. } = self.action;
-        let (attempt, first) = (self.attempt, self.first);
-        let key = self.key.0;
-        Listed { key, tool, principal, run, state, effect, attempt, first, args_digest, approval, at, lease_end }
+        let (effect, at, lease_end) = match self.state {
+            State::Open { lease_end, .. } => (None, None, Some(lease_end)),
+            State::Done { at, .. } => (Some(Effect::Done), Some(at), None),
+            State::Failed { .. } => (Some(Effect::None), None, None),
+            State::Unknown { since, lease_end, .. } => (Some(Effect::Unknown), Some(since), Some(lease_end)),
+        };
+        let Action { tool, tenant, principal, run, args_digest, grant: approval, .. } = self.action;
+        let (key, attempt, first) = (self.key.0, self.attempt, self.first);
+        Listed {
+            key,
+            tool,
+            tenant,
+            principal,
+            run,
+            state,
+            effect,
+            attempt,
+            first,
+            args_digest,
+            approval,
+            at,
+            lease_end,
+            claimed_until,
+        }
     }
 
     /// The key that is sent downstream: all attempts of one occurrence share it, a later occurrence never does.

@@ -93,6 +93,10 @@ codes! {
     UnknownTopic = "unknown_topic" => Usage,
     /// The record tells of no such call.
     UnknownRef = "unknown_ref" => Usage,
+    /// The ledger holds no such action.
+    UnknownAction = "unknown_action" => Usage,
+    /// Several actions have a key that begins so.
+    AmbiguousKey = "ambiguous_key" => Usage,
     /// There is no such schema.
     UnknownSchema = "unknown_schema" => Usage,
     /// stdin cannot be read, or is too large.
@@ -111,6 +115,12 @@ codes! {
     ApprovalExpired = "approval_expired" => Refused,
     /// This person may not answer the approval.
     ApprovalNotYours = "approval_not_yours" => Refused,
+    /// It is known what became of the action, or it is running.
+    NotUnknown = "not_unknown" => Refused,
+    /// What became of the action is being looked for.
+    BeingReconciled = "being_reconciled" => Refused,
+    /// The result cannot be one of the tool.
+    ResultUnfit = "result_unfit" => Refused,
     /// The chain of the record does not hold.
     RecordBroken = "record_broken" => Refused,
     /// The store cannot be opened, read or written.

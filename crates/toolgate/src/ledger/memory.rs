@@ -153,13 +153,6 @@ impl Rows for Tables {
         Ok(entries.collect())
     }
 
-    fn unknown_entries(&self, before: u64, limit: usize) -> Stored<Vec<(u64, Entry)>> {
-        let numbered = self.numbers.range(..before).rev();
-        let entries = numbered.filter_map(|(number, key)| Some((*number, &self.entries.get(key)?.entry)));
-        let unknown = entries.filter(|(_, entry)| matches!(entry.state, State::Unknown { .. }));
-        Ok(unknown.take(limit).map(|(number, entry)| (number, entry.clone())).collect())
-    }
-
     fn open_owners(&self) -> Stored<Vec<(Owner, Millis)>> {
         let mut owners: HashMap<&Owner, Millis> = HashMap::new();
         for entry in self.opened() {

@@ -11,7 +11,7 @@ use super::memory::MemoryLedger;
 #[cfg(feature = "sqlite")]
 use super::sqlite::{SqliteLedger, SqliteView};
 use super::transact::{self, Answer, Rows, Transact};
-use super::{Action, Claim, CounterKey, Entry, EntryKey, Finding, LaneKey, Listed, Owner, Page, Rejected, Verdict};
+use super::{Action, ActionState, Claim, CounterKey, Entry, EntryKey, Finding, LaneKey, Listed, Owner, Page, Rejected, Verdict};
 use crate::approval::{Approval, Decision, NotDecided};
 use crate::audit::verify::Row;
 use crate::audit::{Head, Record, Sealed};
@@ -286,7 +286,7 @@ impl Store {
 
     /// The newest unknown entries with a number below `before`, at most `limit`.
     pub(crate) fn in_doubt(&self, before: Option<u64>, limit: usize) -> Pending<'_, Vec<(u64, Entry)>> {
-        self.list(move |rows| rows.unknown_entries(before.unwrap_or(u64::MAX), limit))
+        self.list(move |rows| rows.entries_in(ActionState::Unknown, before.unwrap_or(u64::MAX), limit))
     }
 
     /// The right to find out what became of an unknown entry; `None` where it is not unknown or somebody else has it.
@@ -311,7 +311,6 @@ impl Store {
     }
 
     /// What an operator says of an unknown action, on the record as theirs.
-    #[cfg_attr(not(test), expect(dead_code, reason = "foundation"))]
     pub(crate) fn rule(
         &self,
         key: EntryKey,
@@ -453,7 +452,7 @@ impl Store {
         }
     }
 
-    fn list<T, F>(&self, job: F) -> Pending<'_, T>
+    pub(super) fn list<T, F>(&self, job: F) -> Pending<'_, T>
     where
         T: Send + 'static,
         F: FnOnce(&dyn Rows) -> Result<T, StoreError> + Send + 'static,

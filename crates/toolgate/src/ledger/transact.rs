@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use super::store::Pending;
 use super::{
-    Claim, Closing, Command, Consequence, CounterKey, Entry, EntryKey, Finding, GrantKey, Hold, LaneKey, Listed,
-    NewEntry, Opened, Opening, Owner, Page, Proposed, Question, Recall, Rejected, Stamp, State, StoreError, Taking,
-    step,
+    ActionState, Claim, Closing, Command, Consequence, CounterKey, Entry, EntryKey, Finding, GrantKey, Hold, LaneKey,
+    Listed, NewEntry, Opened, Opening, Owner, Page, Proposed, Question, Recall, Rejected, Stamp, State, StoreError,
+    Taking, step,
 };
 use crate::approval::{Approval, ApprovalState, Decision, NotDecided};
 use crate::audit::verify::Row;
@@ -52,8 +52,36 @@ pub(super) trait Rows {
     /// The outlines of at most `limit` entries with a number below `before`, the highest first. An entry keeps the number that it got
     /// when it was first put.
     fn entries_before(&self, before: u64, limit: usize) -> Stored<Vec<(u64, Entry)>>;
-    /// At most `limit` unknown entries with a number below `before`, the highest first.
-    fn unknown_entries(&self, before: u64, limit: usize) -> Stored<Vec<(u64, Entry)>>;
+    /// At most `limit` entries in a state with a number below `before`, the highest first.
+    fn entries_in(&self, state: ActionState, before: u64, limit: usize) -> Stored<Vec<(u64, Entry)>> {
+        let (mut found, mut before) = (Vec::new(), before);
+        loop {
+            let page = self.entries_before(before, LOOKED_THROUGH)?;
+            let Some((last, _)) = page.last() else { return Ok(found) };
+            before = *last;
+            found.extend(page.into_iter().filter(|(_, entry)| entry.state.named() == state));
+            if found.len() >= limit {
+                found.truncate(limit);
+                return Ok(found);
+            }
+        }
+    }
+
+    /// At most `limit` entries whose keys lie between these two, or are one of them.
+    fn entries_between(&self, first: EntryKey, last: EntryKey, limit: usize) -> Stored<Vec<Entry>> {
+        let (mut found, mut before) = (Vec::new(), u64::MAX);
+        loop {
+            let page = self.entries_before(before, LOOKED_THROUGH)?;
+            let Some((last_number, _)) = page.last() else { return Ok(found) };
+            before = *last_number;
+            found.extend(page.into_iter().map(|(_, entry)| entry).filter(|e| first <= e.key && e.key <= last));
+            if found.len() >= limit {
+                found.truncate(limit);
+                return Ok(found);
+            }
+        }
+    }
+
     /// The owners of open entries, each with the end of the first lease to end.
     fn open_owners(&self) -> Stored<Vec<(Owner, Millis)>>;
     /// At most `limit` entries, done or failed, that lapse at `until` or before.

@@ -5,7 +5,7 @@ use rusqlite::{Row, params};
 use serde_json::Value;
 
 use super::super::transact::{Change, Stored};
-use super::super::{Action, Claim, Entry, EntryKey, LaneKey, Owner, State};
+use super::super::{Action, ActionState, Claim, Entry, EntryKey, LaneKey, Owner, State};
 use super::rows::{Tables, half, integer, millis, moment, natural, parse_holds};
 use super::sealing::{self, Part, Place, Vault};
 use super::trouble::{damaged, unstorable};
@@ -16,7 +16,7 @@ use crate::vault::{Salt, Subject};
 
 /// Selects entries `e`: all but what is sealed, in the order in which [`Found::of`] reads it, and then `$sealed`.
 macro_rules! select {
-    ($sealed:literal, $from:literal) => {
+    ($sealed:literal, $from:expr) => {
         concat!(
             "SELECT e.id, e.key, e.revision, e.attempt, e.state, e.owner, e.lease_end, e.at, e.lane_version, e.claim, \
              e.claim_until, e.first_ref, e.tool, e.tenant, e.issuer, e.principal, e.run, e.args_digest, e.lane, \
@@ -46,10 +46,10 @@ const BEFORE: &str = select!(
     "NULL, NULL",
     "entries AS e LEFT JOIN salts AS s ON s.id = e.salt WHERE e.id < ?1 ORDER BY e.id DESC LIMIT ?2"
 );
-const UNKNOWN: &str = select!(
+const BETWEEN: &str = select!(
     "NULL, NULL",
-    "entries AS e LEFT JOIN salts AS s ON s.id = e.salt WHERE e.state = 'unknown' AND e.id < ?1
-     ORDER BY e.id DESC LIMIT ?2"
+    "entry_keys AS k CROSS JOIN entries AS e ON e.id = k.id LEFT JOIN salts AS s ON s.id = e.salt
+     WHERE k.half BETWEEN ?1 AND ?2 AND e.key BETWEEN ?3 AND ?4 LIMIT ?5"
 );
 const ID: &str =
     "SELECT e.id FROM entry_keys AS k CROSS JOIN entries AS e ON e.id = k.id WHERE k.half = ?1 AND e.key = ?2";
@@ -112,8 +112,32 @@ impl Tables<'_> {
         self.all(BEFORE, params![before, limit], |row| Ok((natural(row, 0)?, Found::of(row)?.outlined())))
     }
 
-    pub(super) fn outlines_unknown(&self, before: i64, limit: i64) -> Stored<Vec<(u64, Entry)>> {
-        self.all(UNKNOWN, params![before, limit], |row| Ok((natural(row, 0)?, Found::of(row)?.outlined())))
+    pub(super) fn outlines_in(&self, state: ActionState, before: i64, limit: i64) -> Stored<Vec<(u64, Entry)>> {
+        // Said in the text, not as a value: only then an index over one state is used.
+        macro_rules! in_state {
+            ($state:literal) => {
+                select!(
+                    "NULL, NULL",
+                    concat!(
+                        "entries AS e LEFT JOIN salts AS s ON s.id = e.salt WHERE e.state = '", $state,
+                        "' AND e.id < ?1 ORDER BY e.id DESC LIMIT ?2"
+                    )
+                )
+            };
+        }
+        let sql = match state {
+            ActionState::Open => in_state!("open"),
+            ActionState::Done => in_state!("done"),
+            ActionState::Failed => in_state!("failed"),
+            ActionState::Unknown => in_state!("unknown"),
+        };
+        self.all(sql, params![before, limit], |row| Ok((natural(row, 0)?, Found::of(row)?.outlined())))
+    }
+
+    pub(super) fn outlines_between(&self, first: EntryKey, last: EntryKey, limit: i64) -> Stored<Vec<Entry>> {
+        let (first, last) = (first.as_bytes(), last.as_bytes());
+        let values = params![half(first), half(last), first, last, limit];
+        Ok(self.all(BETWEEN, values, Found::of)?.into_iter().map(Found::outlined).collect())
     }
 
     fn found(&self, sql: &str, key: EntryKey) -> Stored<Option<Found>> {

@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::super::transact::{Change, Lane, Mark, Rows, Stored};
-use super::super::{CounterKey, Entry, EntryKey, GrantKey, Hold, LaneKey, Owner};
+use super::super::{ActionState, CounterKey, Entry, EntryKey, GrantKey, Hold, LaneKey, Owner};
 use super::entries::ERASED;
 use super::raw;
 use super::sealing::Vault;
@@ -169,8 +169,12 @@ impl Rows for Tables<'_> {
         self.outlines_before(i64::try_from(before).unwrap_or(i64::MAX), at_most(limit))
     }
 
-    fn unknown_entries(&self, before: u64, limit: usize) -> Stored<Vec<(u64, Entry)>> {
-        self.outlines_unknown(i64::try_from(before).unwrap_or(i64::MAX), at_most(limit))
+    fn entries_in(&self, state: ActionState, before: u64, limit: usize) -> Stored<Vec<(u64, Entry)>> {
+        self.outlines_in(state, i64::try_from(before).unwrap_or(i64::MAX), at_most(limit))
+    }
+
+    fn entries_between(&self, first: EntryKey, last: EntryKey, limit: usize) -> Stored<Vec<Entry>> {
+        self.outlines_between(first, last, at_most(limit))
     }
 
     fn open_owners(&self) -> Stored<Vec<(Owner, Millis)>> {

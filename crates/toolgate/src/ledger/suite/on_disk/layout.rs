@@ -50,9 +50,9 @@ async fn keys_that_share_their_first_half_are_told_apart() {
     let (one, other) = twins();
     let entries = ledger
         .write(move |rows| {
-            rows.put_entry(&row(one, State::Failed), Change::Opened)?;
+            rows.put_entry(&row(one, State::Failed { at: Millis(3) }), Change::Opened)?;
             let alone = rows.entry(EntryKey(Digest::from(other)))?;
-            rows.put_entry(&row(other, State::Failed), Change::Opened)?;
+            rows.put_entry(&row(other, State::Failed { at: Millis(3) }), Change::Opened)?;
             let moved = Entry { revision: 2, ..row(one, State::Done { answer: "1".into(), lane_version: 1, at: NOW }) };
             rows.put_entry(&moved, Change::Moved)?;
             let both = [rows.entry(EntryKey(Digest::from(one)))?, rows.entry(EntryKey(Digest::from(other)))?];
@@ -65,7 +65,7 @@ async fn keys_that_share_their_first_half_are_told_apart() {
     let (alone, [first, second], [gone, stays]) = entries;
     assert!(alone.is_none() && gone.is_none());
     let (first, second) = (first.unwrap(), second.unwrap());
-    assert!(matches!(first.state, State::Done { .. }) && matches!(second.state, State::Failed));
+    assert!(matches!(first.state, State::Done { .. }) && matches!(second.state, State::Failed { at: Millis(3) }));
     assert_eq!((first.action.arguments, second.action.arguments), (json!({"n": 7}), json!({"n": 8})));
     assert_eq!(stays.unwrap().key, EntryKey(Digest::from(other)));
 
@@ -98,7 +98,7 @@ fn state() -> impl Strategy<Value = State> {
             lane_version,
             at
         }),
-        Just(State::Failed),
+        Just(State::Failed { at: Millis(3) }),
         (owner, moment(), moment(), claim).prop_map(|(owner, since, lease_end, claim)| State::Unknown {
             owner,
             since,
