@@ -17,6 +17,7 @@ mod memory;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 mod store;
+mod subjects;
 #[cfg(test)]
 mod suite;
 #[cfg(test)]

@@ -93,6 +93,8 @@ codes! {
     UnknownTopic = "unknown_topic" => Usage,
     /// The record tells of no such call.
     UnknownRef = "unknown_ref" => Usage,
+    /// Nothing personal is kept of this subject.
+    UnknownSubject = "unknown_subject" => Usage,
     /// There is no such schema.
     UnknownSchema = "unknown_schema" => Usage,
     /// stdin cannot be read, or is too large.
@@ -111,6 +113,8 @@ codes! {
     ApprovalExpired = "approval_expired" => Refused,
     /// This person may not answer the approval.
     ApprovalNotYours = "approval_not_yours" => Refused,
+    /// Actions of whoever is to be erased may be running, or nobody knows how they ended.
+    SubjectInDoubt = "subject_in_doubt" => Refused,
     /// The chain of the record does not hold.
     RecordBroken = "record_broken" => Refused,
     /// The store cannot be opened, read or written.
