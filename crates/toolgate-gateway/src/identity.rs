@@ -141,6 +141,20 @@ impl Identity {
         }
     }
 
+    /// The session of whoever the operating system says is at the command line, in a tenant: the one that is named, or
+    /// the only one that the folder lists people of.
+    pub(crate) fn operator_in(&self, tenant: Option<&str>) -> Result<Session, Unlisted> {
+        let only = match self {
+            Self::Local(local) => local.only_tenant(),
+            Self::Tokens(_) => None,
+        };
+        match tenant.or(only) {
+            Some(tenant) => operator::session(Some(tenant)),
+            None => Err(Unlisted::new("of which tenant? the folder does not list people of one tenant alone")
+                .hint("say --tenant TENANT")),
+        }
+    }
+
     /// The keeper of a door of the network. Where the folder lists its users, the door is that of `named`, or of the
     /// default user.
     pub fn doorkeeper(&self, named: Option<&str>) -> Result<Doorkeeper, Unlisted> {

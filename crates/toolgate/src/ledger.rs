@@ -39,6 +39,7 @@ mod operator;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 mod store;
+mod subjects;
 #[cfg(test)]
 mod suite;
 #[cfg(test)]

@@ -81,6 +81,7 @@ mod lanes;
 mod nearness;
 mod policy;
 mod recovery;
+mod redaction;
 pub mod vault;
 
 pub mod approval;

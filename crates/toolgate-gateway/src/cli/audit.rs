@@ -1,5 +1,7 @@
 //! `toolgate audit`: the record, and whether it holds.
 
+mod erase;
+
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
@@ -34,6 +36,7 @@ enum Action {
         #[arg(long)]
         json: bool,
     },
+    Erase(erase::Erase),
     /// Show the last records
     #[command(after_help = "Example:\n  toolgate audit shop tail -n 5")]
     Tail {
@@ -49,9 +52,10 @@ enum Action {
 impl Audit {
     pub(super) async fn run(self, output: &mut Output) -> Result<Exit, Failure> {
         let dir = find_folder(self.dir)?;
-        let store = open_store(&dir, output)?;
         match self.action {
+            Action::Erase(erase) => erase.run(&dir, output).await,
             Action::Verify { head, json } => {
+                let store = open_store(&dir, output)?;
                 match patiently("following the chain", store.verify(head), output).await? {
                     Ok(head) => {
                         if json {
@@ -75,6 +79,7 @@ impl Audit {
                 }
             }
             Action::Tail { count, json } => {
+                let store = open_store(&dir, output)?;
                 let records = store.tail(count).await?;
                 for record in &records {
                     match json {

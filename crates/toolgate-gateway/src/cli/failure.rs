@@ -97,6 +97,8 @@ codes! {
     UnknownAction = "unknown_action" => Usage,
     /// Several actions have a key that begins so.
     AmbiguousKey = "ambiguous_key" => Usage,
+    /// Nothing personal is kept of this subject.
+    UnknownSubject = "unknown_subject" => Usage,
     /// There is no such schema.
     UnknownSchema = "unknown_schema" => Usage,
     /// stdin cannot be read, or is too large.
@@ -121,6 +123,8 @@ codes! {
     BeingReconciled = "being_reconciled" => Refused,
     /// The result cannot be one of the tool.
     ResultUnfit = "result_unfit" => Refused,
+    /// Actions of whoever is to be erased may be running, or nobody knows how they ended.
+    SubjectInDoubt = "subject_in_doubt" => Refused,
     /// The chain of the record does not hold.
     RecordBroken = "record_broken" => Refused,
     /// The store cannot be opened, read or written.

@@ -419,7 +419,7 @@ impl Store {
         }
     }
 
-    fn write<T, F>(&self, job: F) -> Pending<'_, T>
+    pub(super) fn write<T, F>(&self, job: F) -> Pending<'_, T>
     where
         T: Send + 'static,
         F: FnOnce(&mut dyn Rows) -> Result<T, StoreError> + Send + 'static,
@@ -438,7 +438,7 @@ impl Store {
         }
     }
 
-    fn read<T, F>(&self, job: F) -> Pending<'_, T>
+    pub(super) fn read<T, F>(&self, job: F) -> Pending<'_, T>
     where
         T: Send + 'static,
         F: FnOnce(&dyn Rows) -> Result<T, StoreError> + Send + 'static,
