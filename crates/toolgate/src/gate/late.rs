@@ -7,6 +7,7 @@ use tokio_util::task::TaskTracker;
 use super::recorder::Recorder;
 use super::records;
 use crate::backend::{self, Answer, Case};
+use crate::redaction::Redaction;
 use crate::stage::settle::Settle;
 
 /// Takes late answers. What it does with one is a task of the gate, which ends within seconds.
@@ -14,11 +15,12 @@ pub(super) struct Desk {
     settle: Settle,
     recorder: Arc<Recorder>,
     tasks: TaskTracker,
+    redaction: Redaction,
 }
 
 impl Desk {
-    pub(super) fn new(settle: Settle, recorder: Arc<Recorder>, tasks: TaskTracker) -> Self {
-        Self { settle, recorder, tasks }
+    pub(super) fn new(settle: Settle, recorder: Arc<Recorder>, tasks: TaskTracker, redaction: Redaction) -> Self {
+        Self { settle, recorder, tasks, redaction }
     }
 }
 
@@ -26,10 +28,11 @@ impl backend::Desk for Desk {
     fn take(&self, case: Arc<Case>, answer: Answer) {
         let Some(tool) = case.tool.upgrade() else { return };
         let (settle, recorder, runtime) = (self.settle.clone(), Arc::clone(&self.recorder), case.runtime.clone());
+        let redaction = self.redaction.clone();
         let work = async move {
             case.over.cancelled().await;
             let contract = &tool.contract;
-            let record = |answer: &_, said, now| records::late(&case, contract.name(), answer, said, now);
+            let record = |answer: &_, said, now| records::late(&case, &tool, &redaction, answer, said, now);
             // What the store does not take is put where it is not lost in silence.
             if let Err(unwritten) = settle.late(&case, contract, answer, record).await {
                 recorder.put(unwritten).await;

@@ -11,6 +11,7 @@ use crate::audit::{Kind, Record};
 use crate::backend::Case;
 use crate::call::{Call, Ref};
 use crate::clock::Millis;
+use crate::contract::Registered;
 use crate::json::{Digest, Part, canonical_part};
 use crate::ledger::{Entry, Finding};
 use crate::redaction::{Redaction, Redactor};
@@ -129,7 +130,7 @@ impl Heading {
     }
 
     pub(super) fn refused(&self, refusal: &Refusal, trace: &Trace, now: Millis) -> Record {
-        self.record(Kind::Refusal, trace, self.no(refusal), now)
+        self.record(Kind::Refusal, trace, refused(refusal, &self.redaction), now)
     }
 
     pub(super) fn replayed(&self, first: &Ref, trace: &Trace, now: Millis) -> Record {
@@ -173,20 +174,11 @@ impl Heading {
         let mut members = told;
         self.of_the_call(&mut members);
         let (tool, call_id) = (self.redaction.text(bounded(&self.tool)), self.redaction.text(bounded(&self.call_id)));
-        let principal = self.session.principal();
+        members.extend(asked(&self.session));
         members.extend([
             ("tool", Part::from(&*tool)),
             ("call_id", Part::from(&*call_id)),
-            ("tenant", Part::from(self.session.tenant())),
-            (
-                "principal",
-                Part::Members(vec![
-                    ("issuer", Part::from(principal.issuer.as_str())),
-                    ("subject", Part::from(principal.subject.as_str())),
-                ]),
-            ),
             ("roles", Part::Items(self.session.roles().iter().map(|role| Part::from(role.as_str())).collect())),
-            ("run", Part::from(self.session.run())),
             ("stages", stages),
         ]);
         Record::of(kind, now, &self.reference, members)
@@ -209,45 +201,63 @@ impl Heading {
     }
 
     fn ended<'a>(&self, trace: &'a Trace, answer: &'a Answer) -> Vec<(&'a str, Part<'a>)> {
-        let mut told = match answer {
-            Answer::Result(outcome) => {
-                let text = outcome.result.get();
-                let digest = Digest::of(text.as_bytes());
-                let digest = match self.told.get() {
-                    Some(Told::Admitted { redactor, .. }) => redactor.digest(digest),
-                    Some(Told::Unadmitted { .. }) | None => digest,
-                };
-                vec![
-                    ("effect", Part::from(outcome.effect.as_str())),
-                    ("result_bytes", Part::Count(u64::try_from(text.len()).unwrap_or(u64::MAX))),
-                    ("result_digest", Part::Digest(digest)),
-                    ("truncated", Part::Flag(!outcome.truncated.is_empty())),
-                ]
-            }
-            Answer::Refused(refusal) => self.no(refusal),
+        let redactor = match self.told.get() {
+            Some(Told::Admitted { redactor, .. }) => Some(&**redactor),
+            Some(Told::Unadmitted { .. }) | None => None,
         };
+        let mut told = ended(answer, &self.redaction, redactor);
         told.extend(trace.last("run", "attempts").map(|attempts| ("attempts", Part::Value(attempts))));
         told
     }
+}
 
-    fn no<'a>(&self, refusal: &'a Refusal) -> Vec<(&'a str, Part<'a>)> {
-        let row = refusal.code().row(refusal.effect());
-        let mut told = vec![
-            ("code", Part::from(refusal.code().as_str())),
-            ("effect", Part::from(refusal.effect().as_str())),
-            ("class", Part::Own(json!(row.class))),
-        ];
-        if !refusal.problem_list().is_empty() {
-            // A place in the arguments is made of names that a model wrote.
-            let mut problems = json!(refusal.problem_list());
-            self.redaction.scrub(&mut problems);
-            told.push(("problems", Part::Own(problems)));
+fn ended<'a>(answer: &'a Answer, redaction: &Redaction, redactor: Option<&Redactor>) -> Vec<(&'a str, Part<'a>)> {
+    match answer {
+        Answer::Result(outcome) => {
+            let text = outcome.result.get();
+            let digest = Digest::of(text.as_bytes());
+            vec![
+                ("effect", Part::from(outcome.effect.as_str())),
+                ("result_bytes", Part::Count(u64::try_from(text.len()).unwrap_or(u64::MAX))),
+                ("result_digest", Part::Digest(redactor.map_or(digest, |redactor| redactor.digest(digest)))),
+                ("truncated", Part::Flag(!outcome.truncated.is_empty())),
+            ]
         }
-        if let Some(rule) = refusal.rule_id() {
-            told.push(("rule", Part::from(rule)));
-        }
-        told
+        Answer::Refused(refusal) => refused(refusal, redaction),
     }
+}
+
+fn refused<'a>(refusal: &'a Refusal, redaction: &Redaction) -> Vec<(&'a str, Part<'a>)> {
+    let row = refusal.code().row(refusal.effect());
+    let mut told = vec![
+        ("code", Part::from(refusal.code().as_str())),
+        ("effect", Part::from(refusal.effect().as_str())),
+        ("class", Part::Own(json!(row.class))),
+    ];
+    if !refusal.problem_list().is_empty() {
+        // A place in the arguments is made of names that a model wrote.
+        let mut problems = json!(refusal.problem_list());
+        redaction.scrub(&mut problems);
+        told.push(("problems", Part::Own(problems)));
+    }
+    if let Some(rule) = refusal.rule_id() {
+        told.push(("rule", Part::from(rule)));
+    }
+    told
+}
+
+/// Who asked, for whom, and in which run.
+fn asked(session: &Session) -> [(&'static str, Part<'_>); 3] {
+    let principal = session.principal();
+    let members = vec![
+        ("issuer", Part::from(principal.issuer.as_str())),
+        ("subject", Part::from(principal.subject.as_str())),
+    ];
+    [
+        ("tenant", Part::from(session.tenant())),
+        ("principal", Part::Members(members)),
+        ("run", Part::from(session.run())),
+    ]
 }
 
 /// What a dry run tells of a call that would pass. The preview is for people: it goes into the trace, not to a model.
@@ -331,25 +341,17 @@ pub(super) fn reconciled(entry: &Entry, finding: &Finding, now: Millis) -> Recor
 }
 
 /// The record of an answer that came after its call was given up.
-pub(super) fn late(case: &Case, tool: &str, answer: &Answer, said: Said, now: Millis) -> Record {
+pub(super) fn late(case: &Case, tool: &Registered, redaction: &Redaction, answer: &Answer, said: Said, now: Millis) -> Record {
     let kind = match said {
         Said::Outcome => Kind::Outcome,
         Said::TooLate => Kind::Late,
     };
-    let principal = case.session.principal();
-    let mut members = ended(answer);
+    let redactor = redaction.of_call(tool.mark, None);
+    let mut members = ended(answer, redaction, Some(&redactor));
+    members.extend(asked(&case.session));
     members.extend([
         ("late", Part::Flag(true)),
-        ("tool", Part::from(tool)),
-        ("tenant", Part::from(case.session.tenant())),
-        (
-            "principal",
-            Part::Members(vec![
-                ("issuer", Part::from(principal.issuer.as_str())),
-                ("subject", Part::from(principal.subject.as_str())),
-            ]),
-        ),
-        ("run", Part::from(case.session.run())),
+        ("tool", Part::from(tool.contract.name())),
         ("attempt", Part::Count(u64::from(case.attempt))),
     ]);
     Record::of(kind, now, &case.reference, members)

@@ -116,7 +116,7 @@ impl Gate {
                 Err(NotRuled::Running { since, until: *lease_end })
             }
             State::Done { .. } => Err(NotRuled::Known { effect: Effect::Done }),
-            State::Failed => Err(NotRuled::Known { effect: Effect::None }),
+            State::Failed { .. } => Err(NotRuled::Known { effect: Effect::None }),
             State::Unknown { claim: Some(claim), .. } if self.now() < claim.until => {
                 Err(NotRuled::Sought { until: claim.until })
             }

@@ -42,7 +42,7 @@ impl Store {
                 holdings.actions += 1;
                 holdings.in_doubt += match entry.state {
                     State::Open { .. } | State::Unknown { .. } => 1,
-                    State::Done { .. } | State::Failed => 0,
+                    State::Done { .. } | State::Failed { .. } => 0,
                 };
             }
         }

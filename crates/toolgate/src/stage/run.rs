@@ -195,7 +195,7 @@ impl Run {
         effect: Effect,
         attempt: u32,
     ) -> Result<Duration, Ended> {
-        let Registered { contract, backend } = tool;
+        let Registered { contract, backend, .. } = tool;
         let (write, keyed) = (contract.is_write(), backend.honours_key());
         may_go_again(&Failed { failure, effect, attempt, write, keyed }, &contract.retry)?;
         if context.is_cancelled() {

@@ -109,9 +109,10 @@ fn state() -> impl Strategy<Value = State> {
 }
 
 fn any_entry() -> impl Strategy<Value = Entry> {
-    let hold = (any::<[u8; 32]>(), moment(), any::<u64>()).prop_map(|(counter, window, amount)| Hold {
+    let hold = (any::<[u8; 32]>(), moment(), moment(), any::<u64>()).prop_map(|(counter, window, end, amount)| Hold {
         counter: CounterKey(Digest::from(counter)),
         window,
+        end,
         amount,
     });
     let texts = (any::<String>(), any::<String>(), any::<String>(), any::<String>(), any::<String>());

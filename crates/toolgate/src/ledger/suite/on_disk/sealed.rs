@@ -29,7 +29,7 @@ fn answer() -> Verdict {
 fn told(entry: &Entry) -> (bool, bool, bool) {
     let answer = match &entry.state {
         State::Done { answer, .. } => answer.contains(ANSWER),
-        State::Open { .. } | State::Failed | State::Unknown { .. } => false,
+        State::Open { .. } | State::Failed { .. } | State::Unknown { .. } => false,
     };
     (entry.action.arguments["card"] == ARGUMENT, entry.action.facts["customer"]["note"] == FACT, answer)
 }
