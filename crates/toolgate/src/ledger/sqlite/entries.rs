@@ -107,7 +107,7 @@ impl Tables<'_> {
         self.all(BEFORE, params![before, limit], |row| Ok((natural(row, 0)?, Found::of(row)?.outlined())))
     }
 
-    fn found(&self, sql: &str, key: EntryKey) -> Stored<Option<Found>> {
+    fn found(&self, sql: &'static str, key: EntryKey) -> Stored<Option<Found>> {
         let found = self.one(sql, params![half(key.as_bytes()), key.as_bytes()], Found::of)?;
         self.seen().entry = Some((key, found.as_ref().map(|found| found.id)));
         Ok(found)
@@ -159,7 +159,7 @@ impl Tables<'_> {
             &salted.as_ref().map(|(id, _)| *id),
             &contents,
         ];
-        let values = |last: &'_ dyn ToSql, sql: &str| {
+        let values = |last: &'_ dyn ToSql, sql: &'static str| {
             let all: Vec<&dyn ToSql> = state.values().into_iter().chain(tail).chain([last]).collect();
             self.run(sql, all.as_slice())
         };
