@@ -216,6 +216,8 @@ fn connect(path: &Path) -> Stored<Connection> {
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "cache_size", -CACHE)?;
+    // What a job could have to take back is kept in memory.
+    connection.pragma_update(None, "temp_store", "MEMORY")?;
     // What is removed or overwritten is gone from its page.
     connection.pragma_update(None, "secure_delete", true)?;
     connection.pragma_update(None, "trusted_schema", false)?;

@@ -140,7 +140,7 @@ impl Tables<'_> {
         Ok(self.all(BETWEEN, values, Found::of)?.into_iter().map(Found::outlined).collect())
     }
 
-    fn found(&self, sql: &str, key: EntryKey) -> Stored<Option<Found>> {
+    fn found(&self, sql: &'static str, key: EntryKey) -> Stored<Option<Found>> {
         let found = self.one(sql, params![half(key.as_bytes()), key.as_bytes()], Found::of)?;
         self.seen().entry = Some((key, found.as_ref().map(|found| found.id)));
         Ok(found)
@@ -192,7 +192,7 @@ impl Tables<'_> {
             &salted.as_ref().map(|(id, _)| *id),
             &contents,
         ];
-        let values = |last: &'_ dyn ToSql, sql: &str| {
+        let values = |last: &'_ dyn ToSql, sql: &'static str| {
             let all: Vec<&dyn ToSql> = state.values().into_iter().chain(tail).chain([last]).collect();
             self.run(sql, all.as_slice())
         };

@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell, RefMut};
 
 use rusqlite::types::Type;
-use rusqlite::{Connection, OptionalExtension, Params, Row, params};
+use rusqlite::{CachedStatement, Connection, OptionalExtension, Params, Row, params};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -28,6 +28,8 @@ pub(super) struct Tables<'c> {
     /// None where the file is only looked at.
     vault: Option<&'c Vault>,
     seen: RefCell<Seen>,
+    /// Those of this transaction, by the address of their text: finding one costs less than hashing a text.
+    statements: RefCell<Vec<(&'static str, CachedStatement<'c>)>>,
     erased: Cell<bool>,
 }
 
@@ -43,7 +45,7 @@ pub(super) struct Seen {
 
 impl<'c> Tables<'c> {
     pub(super) fn new(connection: &'c Connection, vault: Option<&'c Vault>) -> Self {
-        Self { connection, vault, seen: RefCell::default(), erased: Cell::new(false) }
+        Self { connection, vault, seen: RefCell::default(), statements: RefCell::default(), erased: Cell::new(false) }
     }
 
     pub(super) fn vault(&self) -> Option<&'c Vault> {
@@ -70,39 +72,52 @@ impl<'c> Tables<'c> {
     }
 
     /// The number of rows that a statement changed.
-    pub(super) fn changed(&self, sql: &str, values: impl Params) -> Stored<usize> {
-        Ok(self.connection.prepare_cached(sql)?.execute(values)?)
+    pub(super) fn changed(&self, sql: &'static str, values: impl Params) -> Stored<usize> {
+        self.with(sql, |statement| statement.execute(values))
     }
 
     pub(super) fn last_id(&self) -> i64 {
         self.connection.last_insert_rowid()
     }
 
-    pub(super) fn run(&self, sql: &str, values: impl Params) -> Stored<()> {
+    pub(super) fn run(&self, sql: &'static str, values: impl Params) -> Stored<()> {
         self.changed(sql, values).map(|_| ())
     }
 
     pub(super) fn one<T>(
         &self,
-        sql: &str,
+        sql: &'static str,
         values: impl Params,
         read: fn(&Row<'_>) -> rusqlite::Result<T>,
     ) -> Stored<Option<T>> {
-        Ok(self.connection.prepare_cached(sql)?.query_row(values, read).optional()?)
+        self.with(sql, |statement| statement.query_row(values, read).optional())
     }
 
     pub(super) fn all<T>(
         &self,
-        sql: &str,
+        sql: &'static str,
         values: impl Params,
         read: fn(&Row<'_>) -> rusqlite::Result<T>,
     ) -> Stored<Vec<T>> {
-        let mut statement = self.connection.prepare_cached(sql)?;
-        let found = statement.query_map(values, read)?.collect::<Result<_, _>>()?;
-        Ok(found)
+        self.with(sql, |statement| statement.query_map(values, read)?.collect())
     }
 
-    fn approvals(&self, sql: &str, values: impl Params) -> Stored<Vec<Approval>> {
+    fn with<T>(
+        &self,
+        sql: &'static str,
+        work: impl FnOnce(&mut CachedStatement<'c>) -> rusqlite::Result<T>,
+    ) -> Stored<T> {
+        let mut statements = self.statements.borrow_mut();
+        if let Some((_, statement)) = statements.iter_mut().find(|(text, _)| std::ptr::eq(*text, sql)) {
+            return Ok(work(statement)?);
+        }
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let done = work(&mut statement);
+        statements.push((sql, statement));
+        Ok(done?)
+    }
+
+    fn approvals(&self, sql: &'static str, values: impl Params) -> Stored<Vec<Approval>> {
         self.all(sql, values, text)?.iter().map(|body| parse(body)).collect()
     }
 

@@ -183,21 +183,23 @@ fn transact(
     let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;
     let mut tables = Tables::new(connection, Some(vault));
     for job in jobs {
-        let begun = connection.prepare_cached("SAVEPOINT job").and_then(|mut begin| begin.execute([]));
-        let Ran { keep, answer } = job(begun.map(|_| &mut tables).map_err(StoreError::from));
+        let begun = tables.run("SAVEPOINT job", []);
+        let Ran { keep, answer } = job(begun.map(|()| &mut tables));
         answers.push(answer);
         if !keep {
             if connection.is_autocommit() {
                 // Some failures end the whole transaction, and what the jobs before wrote with it.
                 return Err(broken("a transaction beside this one failed so badly that both were undone; try again"));
             }
-            connection.prepare_cached("ROLLBACK TO job")?.execute([])?;
+            tables.run("ROLLBACK TO job", [])?;
             tables.forget_seen();
         }
-        connection.prepare_cached("RELEASE job")?.execute([])?;
+        tables.run("RELEASE job", [])?;
     }
+    let erased = tables.has_erased();
+    drop(tables);
     transaction.commit()?;
-    Ok(tables.has_erased())
+    Ok(erased)
 }
 
 fn ended() -> StoreError {
