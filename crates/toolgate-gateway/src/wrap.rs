@@ -236,9 +236,6 @@ impl Wrapped {
                 }
             }
         };
-        if let Some(gate) = self.desk().as_ref().and_then(|desk| desk.opened()) {
-            desk::tidy(gate).await;
-        }
         let sorted = Sorted::of(import, &pins, &mut memory.off_for_good);
         let makings = self.makings();
         let desk = blocking(move || Desk::new(&makings, sorted)).await.map_err(Failure::fault)?;

@@ -23,7 +23,7 @@ use crate::catalogue::Catalogue;
 use crate::clock::Clock;
 use crate::contract::{Contract, Registry, ToolFault};
 use crate::fault::Fault;
-use crate::ledger::{self, Store};
+use crate::ledger::{self, Store, StoreError};
 use crate::policy::Policies;
 use crate::recovery::Recovery;
 use crate::redaction::{Redaction, Redactor};
@@ -362,7 +362,7 @@ impl Gate {
     /// with the gate. `tell` hears when the store fails in this, once until it is well again.
     ///
     /// Called on a runtime, which it then runs on.
-    pub fn keep(&self, tell: impl Fn(&Fault) + Send + Sync + 'static) {
+    pub fn keep(&self, tell: impl Fn(&StoreError) + Send + Sync + 'static) {
         self.keeper.begin_at_once(tell);
     }
 

@@ -4,6 +4,8 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use toolgate::Gate;
+
 use super::{Failure, Output};
 
 /// What is told.
@@ -37,6 +39,12 @@ pub(crate) fn journal() -> Say {
     let sender = entries().clone();
     // A full queue means that stderr is not read: then nobody would see it.
     Arc::new(move |said| drop(sender.try_send(Entry::Said(said))))
+}
+
+/// Looks after the ledger of a gate that stands for a while, and tells when that fails.
+pub(super) fn keep(gate: &Gate) {
+    let say = journal();
+    gate.keep(move |error| say(Said::Warning(format!("the ledger could not be looked after: {error}"))));
 }
 
 /// Waits a little until what was said is written, before the process ends.

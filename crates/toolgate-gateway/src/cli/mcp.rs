@@ -103,6 +103,7 @@ impl AtFirstCall {
             // It waits for a disk, and perhaps for another process.
             let opened = tokio::task::spawn_blocking(move || prepared.open()).await;
             let gate: Gate = opened.unwrap_or_else(|lost| Err(StoreError::Broken(lost.to_string())))?;
+            journal::keep(&gate);
             Ok(GateFor { gate, session: self.session.clone() })
         });
         opened.await.inspect_err(|error: &StoreError| journal()(Said::Failure(error.into())))

@@ -63,6 +63,7 @@ impl Serve {
         if self.dev {
             output.warning("for development only: whoever reaches this port is the one user it was started as");
         }
+        journal::keep(&gate);
         let draining = CancellationToken::new();
         let watch = OnStderr { calls: self.dev, say: journal() };
         let server = Server::listen(gate, doorkeeper, &settings, draining.clone(), watch).await;

@@ -175,7 +175,8 @@ impl Desk {
             // It waits for a disk, and perhaps for another process.
             let opened = tokio::task::spawn_blocking(move || prepared.open()).await;
             let gate: Gate = opened.unwrap_or_else(|lost| Err(StoreError::Broken(lost.to_string())))?;
-            tidy(&gate).await;
+            // A store that fails in this fails the next call too, and loudly.
+            gate.keep(|_| {});
             Ok(gate)
         });
         opened.await
@@ -185,12 +186,6 @@ impl Desk {
     pub(super) fn opened(&self) -> Option<&Gate> {
         self.gate.get()
     }
-}
-
-/// Marks what dead processes left open, and forgets what is past its time.
-pub(super) async fn tidy(gate: &Gate) {
-    // A store that fails here fails the next call too, and loudly.
-    let _ = gate.sweep().await;
 }
 
 fn prepare(makings: &Makings, tools: &[Imported], clearance: &Clearance) -> Result<Prepared, BuildError> {

@@ -1,6 +1,9 @@
 //! What is done without a call: the actions of dead processes and of ended leases become unknown, what is past its time
 //! is forgotten, and what became of unknown actions is looked for where their contracts say how.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
@@ -13,7 +16,6 @@ use tokio_util::sync::CancellationToken;
 
 use crate::clock::Clock;
 use crate::contract::Registry;
-use crate::fault::Fault;
 use crate::json::Digest;
 use crate::ledger::{Entry, EntryKey, Store, StoreError};
 use crate::recovery::{Reconciled, Recovery};
@@ -38,7 +40,7 @@ struct Rounds {
 }
 
 /// Who hears of a store that fails.
-type Tell = Box<dyn Fn(&Fault) + Send + Sync>;
+type Tell = Box<dyn Fn(&StoreError) + Send + Sync>;
 
 /// When an unknown action is looked for again.
 struct Again {
@@ -54,8 +56,10 @@ struct Search {
     before: Option<u64>,
 }
 
+/// A second; no test waits for whole ones.
+const SECOND: Duration = Duration::from_millis(if cfg!(test) { 2 } else { 1000 });
 /// About how long it rests between two rounds.
-const PERIOD: Duration = Duration::from_secs(5);
+const PERIOD: Duration = SECOND.saturating_mul(5);
 /// How many times in a row a bounded part is forgotten, before others get their turn for a while.
 const STEPS: usize = 1000;
 /// How many unknown actions one round looks through.
@@ -65,8 +69,8 @@ const AT_ONCE: usize = 2;
 /// How long it may take to look for one.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How long one waits to be looked for again: this long at first, then twice as long each time.
-const FIRST_WAIT: Duration = Duration::from_secs(5);
-const LONGEST_WAIT: Duration = Duration::from_secs(600);
+const FIRST_WAIT: Duration = SECOND.saturating_mul(5);
+const LONGEST_WAIT: Duration = SECOND.saturating_mul(600);
 /// How many waiting ones are remembered at most. One that is forgotten is looked for again sooner.
 const REMEMBERED: usize = 4096;
 
@@ -95,7 +99,7 @@ impl Keeper {
     }
 
     /// Begins with a round at once. `tell` hears when the store begins to fail, once until it is well again.
-    pub(super) fn begin_at_once(&self, tell: impl Fn(&Fault) + Send + Sync + 'static) {
+    pub(super) fn begin_at_once(&self, tell: impl Fn(&StoreError) + Send + Sync + 'static) {
         let _ = self.rounds.tell.set(Box::new(tell));
         self.rounds.at_once.notify_one();
         self.begin();
@@ -128,7 +132,7 @@ impl Rounds {
             }
             let swept = self.sweep_once().await;
             if let (Err(error), false, Some(tell)) = (&swept, failing, self.tell.get()) {
-                tell(&Fault::from(error.clone()));
+                tell(error);
             }
             failing = swept.is_err();
         }
