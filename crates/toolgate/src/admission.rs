@@ -164,7 +164,9 @@ impl EffectiveArguments {
     }
 
     pub(crate) fn into_parts(self) -> Parts {
-        let canonical = self.canonical().to_owned();
+        let mut canonical = self.identity;
+        canonical.pop();
+        canonical.drain(..self.start.min(canonical.len()));
         let masked = self.masked.unwrap_or_else(|| Value::Object(self.members.clone()));
         Parts { members: self.members, masked, canonical, leniencies: self.leniencies, absent: self.absent }
     }

@@ -53,7 +53,7 @@ pub(crate) struct Redactor {
     /// The strongest mark of what the call may carry.
     mark: Option<Mark>,
     /// What digests personal values. Where it is not known whose they are, a key that is used this once.
-    personal: OnceLock<Seal>,
+    personal: OnceLock<Box<Seal>>,
 }
 
 impl Redaction {
@@ -64,7 +64,7 @@ impl Redaction {
 
     /// The redaction of a call that may carry what is marked so, and of whom `salt` is.
     pub(crate) fn of_call(&self, mark: Option<Mark>, salt: Option<&Salt>) -> Redactor {
-        let personal = salt.map(|salt| OnceLock::from(self.0.key.seal_of(salt)));
+        let personal = salt.map(|salt| OnceLock::from(Box::new(self.0.key.seal_of(salt))));
         Redactor { redaction: self.clone(), mark, personal: personal.unwrap_or_default() }
     }
 
@@ -176,7 +176,7 @@ impl Redactor {
             Some(Mark::Personal) => self.personal.get_or_init(|| {
                 // Nobody writes this down, so nobody can make the key again.
                 let once = Salt(*Digest::of(Ref::fresh().as_str().as_bytes()).as_bytes());
-                self.redaction.0.key.seal_of(&once)
+                Box::new(self.redaction.0.key.seal_of(&once))
             }),
             Some(Mark::Secret) | None => &self.redaction.0.seal,
         };

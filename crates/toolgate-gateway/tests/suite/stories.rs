@@ -17,6 +17,7 @@ mod manners;
 mod mcp;
 mod mcp_http;
 mod race;
+mod redacted;
 mod set_aside;
 mod shapes;
 mod shell;
