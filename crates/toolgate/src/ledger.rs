@@ -32,7 +32,11 @@
 //! `step` is the whole machine: no clock and no store inside. A store runs it within one transaction and persists
 //! what it returns. The tests in `ledger/model.rs` walk through all that two processes can do with it.
 
+#[cfg(test)]
+mod interleavings;
 mod memory;
+#[cfg(test)]
+mod model;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 mod store;
@@ -172,7 +176,7 @@ pub struct Page<T> {
 }
 
 /// Where an action stands.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum State {
     /// It may be running.
@@ -204,7 +208,7 @@ pub(crate) enum State {
 }
 
 /// The right to find out what became of an unknown action, for a while.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) struct Claim {
     pub(crate) token: String,
     pub(crate) until: Millis,
@@ -229,7 +233,7 @@ pub(crate) enum Command {
 }
 
 /// How a run ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Verdict {
     Done { answer: String },
     Failed,
@@ -237,7 +241,7 @@ pub(crate) enum Verdict {
 }
 
 /// What reconciling found.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Finding {
     Done { answer: String },
     NotDone,

@@ -316,7 +316,7 @@ impl Store {
         self.read(|rows| rows.head())
     }
 
-    fn is_dead(&self, owner: &Owner) -> bool {
+    pub(super) fn is_dead(&self, owner: &Owner) -> bool {
         match &*self.0 {
             Kind::Memory(ledger) => ledger.is_dead(owner),
             #[cfg(feature = "sqlite")]
@@ -326,7 +326,7 @@ impl Store {
         }
     }
 
-    fn write<T, F>(&self, job: F) -> Pending<'_, T>
+    pub(super) fn write<T, F>(&self, job: F) -> Pending<'_, T>
     where
         T: Send + 'static,
         F: FnOnce(&mut dyn Rows) -> Result<T, StoreError> + Send + 'static,
@@ -340,7 +340,7 @@ impl Store {
         }
     }
 
-    fn read<T, F>(&self, job: F) -> Pending<'_, T>
+    pub(super) fn read<T, F>(&self, job: F) -> Pending<'_, T>
     where
         T: Send + 'static,
         F: FnOnce(&dyn Rows) -> Result<T, StoreError> + Send + 'static,
