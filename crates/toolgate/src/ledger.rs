@@ -34,7 +34,11 @@
 
 #[cfg(feature = "bench")]
 pub mod door;
+#[cfg(test)]
+mod interleavings;
 mod memory;
+#[cfg(test)]
+mod model;
 mod operator;
 #[cfg(feature = "sqlite")]
 mod sqlite;
@@ -182,7 +186,7 @@ pub struct Page<T> {
 }
 
 /// Where an action stands.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum State {
     /// It may be running.
@@ -214,7 +218,7 @@ pub(crate) enum State {
 }
 
 /// The right to find out what became of an unknown action, for a while.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) struct Claim {
     pub(crate) token: String,
     pub(crate) until: Millis,
@@ -239,7 +243,7 @@ pub(crate) enum Command {
 }
 
 /// How a run ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Verdict {
     Done { answer: String },
     Failed,
@@ -247,7 +251,7 @@ pub(crate) enum Verdict {
 }
 
 /// What reconciling found.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Finding {
     Done { answer: String },
     NotDone,

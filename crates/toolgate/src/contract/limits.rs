@@ -139,7 +139,7 @@ fn check_sum(pointer: &str, at: String, input: &Schema, problems: &mut Problems)
         problems.note(at, "format", "expected a JSON pointer such as /amount_cents");
     } else if input.locate(pointer).is_empty() {
         let known: Vec<String> = input.members().iter().map(|member| format!("/{member}")).collect();
-        problems.hinted(at, "template", "it names no argument", Some(format!("known: {}", known.join(", "))));
+        problems.hinted(at, "limit", "it names no argument", Some(format!("known: {}", known.join(", "))));
     } else if !is_countable(&input.certain(pointer)) {
         let message = "only whole numbers from 0 can be summed, and the schema allows others here";
         let hint = "declare it with type = \"integer\" and minimum = 0 or more".to_owned();
@@ -264,7 +264,7 @@ mod tests {
             ("/limits/4/max", "required"),
             ("/limits/4/per", "format"),
             ("/limits/4/scope", "enum"),
-            ("/limits/5/sum", "template"),
+            ("/limits/5/sum", "limit"),
             ("/limits/6/sum", "limit"),
             ("/limits/7/sum", "format"),
             ("/limits/8/roles/manager", "minimum"),

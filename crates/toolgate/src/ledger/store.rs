@@ -409,7 +409,7 @@ impl Store {
         Ok(Arc::clone(&self.1))
     }
 
-    fn is_dead(&self, owner: &Owner) -> bool {
+    pub(super) fn is_dead(&self, owner: &Owner) -> bool {
         match &*self.0 {
             Kind::Memory(ledger) => ledger.is_dead(owner),
             #[cfg(feature = "sqlite")]

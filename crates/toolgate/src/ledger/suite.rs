@@ -259,7 +259,7 @@ async fn verify(store: &Store) {
     assert_eq!(end, store.head().await.unwrap());
 }
 
-fn asked(id: &str) -> Approval {
+pub(super) fn asked(id: &str) -> Approval {
     let manager = Reason {
         rule: "big".into(),
         message: "m".into(),
@@ -288,11 +288,11 @@ fn asking(id: &str) -> Question {
     Question { action: None, grant: Some(GrantKey::of(&asked(id))) }
 }
 
-fn slice() -> Digest {
+pub(super) fn slice() -> Digest {
     Digest::of(b"policies")
 }
 
-fn record(kind: Kind) -> Record {
+pub(super) fn record(kind: Kind) -> Record {
     Record::new(kind, NOW, Ref::fresh(), Map::new())
 }
 

@@ -1,12 +1,19 @@
 //! Whatever comes in whatever order, the machine keeps its promises.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test may panic")]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test may panic")]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use proptest::collection::vec;
 use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
+use crate::backend::{Answer, Backend, Dispatch, Found, Looking, Lookup, Running};
+use crate::refusal::Code;
+use crate::session::Session;
+use crate::{Call, Gate, Tool};
 
 /// A command that may or may not fit the state it meets.
 fn command() -> impl Strategy<Value = Command> {
@@ -41,7 +48,7 @@ fn action(keeps_lane: bool) -> Action {
     Action {
         tool: "t".into(),
         tenant: "acme".into(),
-        principal: crate::session::Principal::new("local", "p"),
+        principal: Principal::new("local", "p"),
         run: "default".into(),
         args_digest: Digest::of(b"{}"),
         arguments: json!({}),
@@ -149,4 +156,44 @@ fn a_clock_that_jumped_does_not_make_the_absence_of_a_living_owners_action_proof
     };
     assert_eq!(lease_end_after(false), Millis(5000));
     assert_eq!(lease_end_after(true), Millis(10));
+}
+
+/// A backend that pays whenever it is asked.
+struct Pays(Arc<AtomicUsize>);
+
+impl Backend for Pays {
+    fn run(&self, _: Dispatch) -> Running<'_> {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        Box::pin(async { Answer::done("{\"to\":\"alice\"}") })
+    }
+
+    fn look(&self, _: Lookup) -> Looking<'_> {
+        Box::pin(async { Found::Absent })
+    }
+}
+
+#[tokio::test]
+async fn an_action_whose_contents_were_erased_stays_done_and_shows_nothing() {
+    let (store, runs) = (Store::memory(), Arc::<AtomicUsize>::default());
+    let keys = json!({"description": "Pays. Moves money.", "effect": "write", "input": {"properties": {}}});
+    let tool = Tool::new("pay", keys.as_object().unwrap().clone(), Arc::new(Pays(Arc::clone(&runs))));
+    let gate = Gate::builder().policy("permit (principal, action, resource);").tool(tool).store(store.clone());
+    let gate = gate.build().unwrap();
+    let alice = Session::new(Principal::new("local", "alice"), "acme");
+    let pay = async || gate.call(Call::new("call_1", "pay", "{}"), &alice).await.unwrap();
+    assert!(pay().await.is_ok());
+    assert!(pay().await.replayed());
+
+    let page = store.actions("acme", None, 1).await.unwrap();
+    let key = EntryKey(page.items[0].key);
+    let erased = store.write(move |rows| {
+        let mut entry = rows.entry(key)?.unwrap();
+        entry.erase();
+        rows.put_entry(&entry, transact::Change::Moved)
+    });
+    erased.await.unwrap();
+    let after = pay().await;
+    assert_eq!((after.code(), after.effect(), after.result()), (Some(Code::AlreadyDone), Effect::Done, None));
+    assert!(after.refusal().unwrap().text().contains("erased"));
+    assert_eq!(runs.load(Ordering::SeqCst), 1);
 }

@@ -253,11 +253,11 @@ fn newest(approvals: Vec<Approval>, now: Millis) -> Option<Approval> {
 
 pub(super) fn open(rows: &mut dyn Rows, opening: Opening, now: Millis) -> Stored<Opened> {
     let Opening { entry, grant, takings, intent } = opening;
-    let entry = match entry {
+    let opened = match entry {
         None => None,
         // A limit refuses only what may still run: the same call may have been done meanwhile, and then it is replayed.
-        Some(new) => match ground(rows, &new, now)? {
-            Some(ground) => Some((new, ground)),
+        Some(new) => match open_entry(rows, new, now)? {
+            Some(opened) => Some(opened),
             None => return Ok(Opened::Moved),
         },
     };
@@ -274,7 +274,7 @@ pub(super) fn open(rows: &mut dyn Rows, opening: Opening, now: Millis) -> Stored
             None => return Ok(Opened::Moved),
         },
     };
-    let (attempt, first) = match entry {
+    let (attempt, first) = match opened {
         None => {
             if let Some(spent) = &spent {
                 rows.put_approval(spent)?;
@@ -282,13 +282,10 @@ pub(super) fn open(rows: &mut dyn Rows, opening: Opening, now: Millis) -> Stored
             count(rows, &holds, Counting::Take)?;
             (1, intent.reference().clone())
         }
-        Some((new, Ground { entry, lapsed })) => {
-            let NewEntry { key, mut action, owner, lease_end, reference, anew, .. } = new;
+        Some((mut entry, consequences)) => {
             // INVARIANT (one approval, one action): what the entry names is what is used up with it.
-            action.holds = holds;
-            action.grant = spent.as_ref().map(|approval| approval.id.clone());
-            let command = Command::Open { owner, lease_end, reference, action, anew: anew || lapsed };
-            let Ok((entry, consequences)) = step(key, entry.as_ref(), command) else { return Ok(Opened::Moved) };
+            entry.action.holds = holds;
+            entry.action.grant = spent.as_ref().map(|approval| approval.id.clone());
             apply(rows, &entry, Change::Opened, &consequences, spent.as_ref(), now)?;
             (entry.attempt, entry.first)
         }
@@ -305,22 +302,19 @@ fn usable(rows: &dyn Rows, id: &str, slice: Digest, now: Millis) -> Stored<Optio
     }))
 }
 
-/// What an action is opened on.
-struct Ground {
-    entry: Option<Entry>,
-    /// Whether the entry is as good as absent.
-    lapsed: bool,
-}
-
-/// The ground, if what the decision was based on still stands.
-fn ground(rows: &dyn Rows, new: &NewEntry, now: Millis) -> Stored<Option<Ground>> {
-    let entry = rows.outline(new.key)?;
+/// The opened entry, if what the decision was based on still stands.
+fn open_entry(rows: &dyn Rows, new: NewEntry, now: Millis) -> Stored<Option<(Entry, Vec<Consequence>)>> {
+    let NewEntry { key, action, owner, lease_end, reference, anew, stamp } = new;
+    let entry = rows.outline(key)?;
     let lapsed = entry.as_ref().is_some_and(|entry| entry.lapsed(now));
     let revision = entry.as_ref().filter(|_| !lapsed).map_or(0, |entry| entry.revision);
-    let lane = rows.lane(new.action.lane)?;
-    let free = lane.holder.is_none_or(|holder| holder == new.key);
-    let stands = free && new.stamp == Stamp { revision, lane_version: lane.version };
-    Ok(stands.then_some(Ground { entry, lapsed }))
+    let lane = rows.lane(action.lane)?;
+    let free = lane.holder.is_none_or(|holder| holder == key);
+    if (Stamp { revision, lane_version: lane.version }) != stamp || !free {
+        return Ok(None);
+    }
+    let command = Command::Open { owner, lease_end, reference, action, anew: anew || lapsed };
+    Ok(step(key, entry.as_ref(), command).ok())
 }
 
 /// `record` tells of what came of it, whether or not it closed the entry.
