@@ -24,19 +24,19 @@ impl Errand {
     pub fn new(arguments: Value, answer: String) -> Self {
         let digest = Digest::of(b"what a record tells besides");
         let stage = |name: &str| json!({ "stage": name, "micros": 12, "verdict": "passed" });
-        let told = json!({
-            "tool": "create_refund",
-            "tenant": "acme",
-            "principal": { "issuer": "local", "subject": "alice" },
-            "roles": ["support"],
-            "run": "default",
-            "args_digest": digest,
-            "call_digest": digest,
-            "contract": digest,
-            "arguments": arguments,
-            "stages": ["admit", "inform", "permit"].map(stage),
-        });
-        let Value::Object(told) = told else { return Self { arguments, answer, told: Map::new() } };
+        let told = [
+            ("tool", json!("create_refund")),
+            ("tenant", json!("acme")),
+            ("principal", json!({ "issuer": "local", "subject": "alice" })),
+            ("roles", json!(["support"])),
+            ("run", json!("default")),
+            ("args_digest", json!(digest)),
+            ("call_digest", json!(digest)),
+            ("contract", json!(digest)),
+            ("arguments", arguments.clone()),
+            ("stages", json!(["admit", "inform", "permit"].map(stage))),
+        ];
+        let told = told.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
         Self { arguments, answer, told }
     }
 

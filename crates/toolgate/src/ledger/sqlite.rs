@@ -94,6 +94,8 @@ impl SqliteLedger {
         }
         let lock = owners::enter(&transaction, beside.owners)?;
         transaction.commit()?;
+        // A process that was killed may have left a log that holds what it had just erased.
+        let _ = checkpoints::cut(&writing);
 
         let vault = Arc::new(Vault::new(key));
         let reader = |name: &str| {

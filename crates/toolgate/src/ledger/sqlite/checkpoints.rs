@@ -48,7 +48,7 @@ enum Extent {
 }
 
 /// What a checkpoint did.
-struct Made {
+pub(super) struct Made {
     /// The length of the log.
     pages: i64,
     /// Whether it went as far as was asked.
@@ -79,13 +79,7 @@ impl Checkpoints {
     /// Cuts the log, which still holds what was just erased. Where somebody reads an old moment of it for long it is
     /// left to the thread, which goes on trying.
     pub(super) fn leave_no_trace(&self, writing: &Connection) {
-        let cut = || {
-            writing.busy_timeout(WAIT)?;
-            let made = checkpoint(writing, Extent::Truncate);
-            writing.busy_timeout(PATIENCE)?;
-            made
-        };
-        if !cut().is_ok_and(|made| made.whole) {
+        if !cut(writing).is_ok_and(|made| made.whole) {
             self.stained.store(true, Ordering::SeqCst);
             self.nudge();
         }
@@ -126,6 +120,14 @@ fn run(connection: &Connection, nudges: &Receiver<()>, stained: &AtomicBool) {
             return;
         }
     }
+}
+
+/// Copies the log to its end and leaves nothing of it, if that can be done at once.
+pub(super) fn cut(writing: &Connection) -> rusqlite::Result<Made> {
+    writing.busy_timeout(WAIT)?;
+    let made = checkpoint(writing, Extent::Truncate);
+    writing.busy_timeout(PATIENCE)?;
+    made
 }
 
 fn checkpoint(connection: &Connection, extent: Extent) -> rusqlite::Result<Made> {

@@ -149,6 +149,20 @@ async fn what_was_erased_leaves_the_log_once_nobody_reads_an_old_moment() {
 }
 
 #[tokio::test]
+async fn a_log_that_a_killed_process_left_is_cut_by_whoever_opens_next() {
+    let (folder, path) = folder();
+    drop(SqliteLedger::open(&path, None).unwrap());
+    let killed = Connection::open(&path).unwrap();
+    killed.execute("INSERT INTO salts (subject, salt) VALUES (x'00', ?1)", [[0xa5; 32]]).unwrap();
+    killed.execute("UPDATE salts SET salt = zeroblob(32)", []).unwrap();
+    // As when it is killed: it does not tidy up.
+    std::mem::forget(killed);
+    assert!(stands_in(folder.path(), &[0xa5; 32]));
+    let _ledger = SqliteLedger::open(&path, None).unwrap();
+    assert!(!stands_in(folder.path(), &[0xa5; 32]));
+}
+
+#[tokio::test]
 async fn what_comes_of_an_action_erased_in_the_middle_is_not_kept_and_the_next_one_is() {
     let (folder, path) = folder();
     let store = Store::sqlite(&path).unwrap();
