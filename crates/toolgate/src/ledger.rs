@@ -13,6 +13,8 @@
 //! `step` is the whole machine: no clock and no store inside. A store runs it within one transaction and persists
 //! what it returns.
 
+#[cfg(feature = "bench")]
+pub mod door;
 mod memory;
 #[cfg(feature = "sqlite")]
 mod sqlite;
@@ -278,7 +280,10 @@ pub(crate) fn step(
                 },
             };
             let state = State::Open { owner, lease_end };
-            Ok((Entry { key, revision, attempt, first, action, state, erased: false }, vec![TakeLane, SpendGrant, TakeHolds]))
+            Ok((
+                Entry { key, revision, attempt, first, action, state, erased: false },
+                vec![TakeLane, SpendGrant, TakeHolds],
+            ))
         }
         Command::Close { owner, attempt, verdict, lane_version, now } => {
             let entry = entry.ok_or(Rejected::Stale)?;
