@@ -255,10 +255,8 @@ fn whoever_has_an_action_in_doubt_is_spared_unless_it_is_said() {
     assert_eq!(charged.exit, Some(0), "{charged:?}");
     let erased = desk.run(&["audit", "erase", "--subject", "c17", "--json"]);
     assert_eq!((erased.exit, &erased.json()["actions"]), (Some(0), &json!(1)), "{erased:?}");
-    let failing = carrying("write", "It takes money.").replace(
-        "result = { receipt = \"rcpt-{who}\" }",
-        "error = { signal = \"503\", effect = \"unknown\" }",
-    );
+    let failing = carrying("write", "It takes money.")
+        .replace("result = { receipt = \"rcpt-{who}\" }", "error = { signal = \"503\", effect = \"unknown\" }");
     fs::write(desk.0.path().join("tools/charge_card.toml"), failing).unwrap();
     let unknown = desk.call("charge_card", &carried("c18").to_string());
     assert_eq!(unknown.exit, Some(5), "{unknown:?}");
