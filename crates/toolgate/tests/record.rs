@@ -92,7 +92,10 @@ async fn a_refusal_tells_which_policies_it_came_from_and_what_was_asked() {
     assert_eq!(call(&gate, "look", r#"{"note":"HEY"}"#).await.code(), Some(Code::Forbidden));
     let records = records(&gate).await;
     let refusal = &records[0];
-    assert_eq!((&refusal["kind"], &refusal["code"], &refusal["effect"]), (&json!("refusal"), &json!("forbidden"), &json!("none")));
+    assert_eq!(
+        (&refusal["kind"], &refusal["code"], &refusal["effect"]),
+        (&json!("refusal"), &json!("forbidden"), &json!("none"))
+    );
     assert_eq!(refusal["arguments"], json!({ "note": "HEY" }));
     assert!(refusal["class"].is_string() && refusal["policies"].is_string(), "{refusal}");
     let permit = refusal["stages"].as_array().unwrap().last().unwrap();

@@ -40,6 +40,7 @@ published! {
     "output approvals deny" = "output/approvals-deny",
     "output approvals list" = "output/approvals-list",
     "output approvals show" = "output/approvals-show",
+    "output audit erase" = "output/audit-erase",
     "output audit tail" = "output/audit-tail",
     "output audit verify" = "output/audit-verify",
     "output call" = "output/call",

@@ -61,8 +61,11 @@ impl KeyAt {
         match self {
             Self::Beside => Ok(None),
             Self::Variable(name) => {
-                let text = std::env::var(name).map_err(|_| broken(format!("the variable {name} is not set to a text")))?;
-                GateKey::parse(&text, &format!("the variable {name}")).map(Some).map_err(|error| broken(error.to_string()))
+                let text =
+                    std::env::var(name).map_err(|_| broken(format!("the variable {name} is not set to a text")))?;
+                GateKey::parse(&text, &format!("the variable {name}"))
+                    .map(Some)
+                    .map_err(|error| broken(error.to_string()))
             }
             Self::File(path) => GateKey::in_file(&dir.join(path)).map(Some).map_err(|error| broken(error.to_string())),
         }

@@ -211,7 +211,8 @@ mod tests {
         held.join().unwrap();
         recorder.flush().await.unwrap();
         let records = store.tail(usize::MAX).await.unwrap();
-        let mut numbers: Vec<u64> = records.iter().filter(|sealed| sealed.body.contains("\"kind\":\"read\"")).map(number).collect();
+        let mut numbers: Vec<u64> =
+            records.iter().filter(|sealed| sealed.body.contains("\"kind\":\"read\"")).map(number).collect();
         numbers.sort_unstable();
         // What keeps the store leaves a record as well.
         numbers.remove(0);

@@ -1,7 +1,7 @@
 //! The records that the gate writes: who asked for what, what every stage learned, and what became of it.
 
-use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use serde_json::{Map, Value, json};
 
@@ -164,13 +164,7 @@ impl Heading {
         self.written(kind, trace.part(above), told, now)
     }
 
-    fn written<'a>(
-        &'a self,
-        kind: Kind,
-        stages: Part<'a>,
-        told: Vec<(&'a str, Part<'a>)>,
-        now: Millis,
-    ) -> Record {
+    fn written<'a>(&'a self, kind: Kind, stages: Part<'a>, told: Vec<(&'a str, Part<'a>)>, now: Millis) -> Record {
         let mut members = told;
         self.of_the_call(&mut members);
         let (tool, call_id) = (self.redaction.text(bounded(&self.tool)), self.redaction.text(bounded(&self.call_id)));

@@ -135,7 +135,10 @@ impl Secrets<'_> {
             return self.private_key(start);
         }
         let token = (word.len() >= SHORTEST && is_token(word)).then_some(start..end);
-        token.or_else(|| dotted(bytes, start, end)).or_else(|| bearer(bytes, word, end)).or_else(|| named(bytes, word, end))
+        token
+            .or_else(|| dotted(bytes, start, end))
+            .or_else(|| bearer(bytes, word, end))
+            .or_else(|| named(bytes, word, end))
     }
 
     /// A private key in the text form of RFC 7468, to its end or to that of the text.
@@ -171,8 +174,7 @@ fn is_token(word: &[u8]) -> bool {
         word.strip_prefix(form.prefix).is_some_and(|rest| {
             rest.len() >= form.rest
                 && rest.iter().all(|byte| (form.of)(*byte))
-                && (!form.mixed
-                    || rest.iter().any(u8::is_ascii_digit) && rest.iter().any(u8::is_ascii_uppercase))
+                && (!form.mixed || rest.iter().any(u8::is_ascii_digit) && rest.iter().any(u8::is_ascii_uppercase))
         })
     })
 }
@@ -237,8 +239,7 @@ fn named(bytes: &[u8], word: &[u8], end: usize) -> Option<Range<usize>> {
         None => run(rest(bytes, start), |byte| !byte.is_ascii_whitespace() && !b"\"'`&;,:)]}<>".contains(&byte)),
     };
     let value = bytes.get(start..start + length)?;
-    let told =
-        assigned || opened.is_some() || of_header || length >= 6 && value.iter().any(u8::is_ascii_digit);
+    let told = assigned || opened.is_some() || of_header || length >= 6 && value.iter().any(u8::is_ascii_digit);
     (told && !says_nothing(value)).then_some(start..start + length)
 }
 
@@ -270,7 +271,8 @@ pub(super) fn promises_secret(name: &[u8]) -> bool {
 
 /// The password of a URL, whose authority begins at `start`.
 fn url_password(bytes: &[u8], start: usize) -> Option<Range<usize>> {
-    let of_authority = |byte: u8| !byte.is_ascii_whitespace() && !byte.is_ascii_control() && !b"/?#\"'`<>\\".contains(&byte);
+    let of_authority =
+        |byte: u8| !byte.is_ascii_whitespace() && !byte.is_ascii_control() && !b"/?#\"'`<>\\".contains(&byte);
     let authority = bytes.get(start..start + run(rest(bytes, start), of_authority))?;
     let end = authority.iter().rposition(|byte| *byte == b'@')?;
     let colon = authority.get(..end)?.iter().position(|byte| *byte == b':')?;

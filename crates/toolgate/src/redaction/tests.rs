@@ -127,7 +127,19 @@ fn a_value_is_looked_through_in_its_texts_and_names_and_what_stands_for_a_secret
 
 #[test]
 fn looking_for_secrets_takes_time_in_proportion_to_the_text() {
-    for part in ["password:", "password=\"", "-----BEGIN ", "://a:", "bearer ", "eyJaaaaaaaaaaaa.", "\\n", "a", "\"'`\\", "sk-", "=: "] {
+    for part in [
+        "password:",
+        "password=\"",
+        "-----BEGIN ",
+        "://a:",
+        "bearer ",
+        "eyJaaaaaaaaaaaa.",
+        "\\n",
+        "a",
+        "\"'`\\",
+        "sk-",
+        "=: ",
+    ] {
         let text = part.repeat(400_000 / part.len());
         let begun = std::time::Instant::now();
         Secrets::of(&text).for_each(drop);
@@ -224,7 +236,8 @@ fn of_a_tool_that_nobody_knows_no_word_is_kept() {
 
 #[test]
 fn of_what_does_not_fit_a_tool_that_hides_something_only_what_is_declared_and_unmarked_is_shown() {
-    let told = raw(Some(&hiding()), r#"{"note": {"pin": "1234"}, "card": 5, "crad": "4000 0027", "more": {"note": "x"}}"#);
+    let told =
+        raw(Some(&hiding()), r#"{"note": {"pin": "1234"}, "card": 5, "crad": "4000 0027", "more": {"note": "x"}}"#);
     let value = &told["value"];
     for hidden in ["/note/pin", "/card", "/crad"] {
         let digest = value.pointer(hidden).unwrap_or_else(|| panic!("{hidden}: {value}"));

@@ -51,7 +51,8 @@ impl Schema {
     /// Whether what stands at `pointer`, or in it, is marked `x-secret` or `x-personal`.
     pub(crate) fn hides(&self, pointer: &str) -> bool {
         let ends = pointer.match_indices('/').map(|(at, _)| at).chain([pointer.len()]);
-        let mut above = ends.filter_map(|end| pointer.get(..end)).map(|place| self.graph.spread(&self.graph.entries(place)));
+        let mut above =
+            ends.filter_map(|end| pointer.get(..end)).map(|place| self.graph.spread(&self.graph.entries(place)));
         above.any(|spread| self.graph.each(&spread).any(|node| node.secret || node.personal))
             || self.graph.entries(pointer).iter().any(|id| self.leads_to_mark(*id))
     }

@@ -48,9 +48,15 @@ impl Erase {
             }
             Ok(erased) => {
                 let actions = if erased.actions == 1 { "action" } else { "actions" };
-                let done = format!("{} {actions} in the ledger can be read no more, nor compared on the record", erased.actions);
+                let done = format!(
+                    "{} {actions} in the ledger can be read no more, nor compared on the record",
+                    erased.actions
+                );
                 output.labelled(Style::Good, "erased", &done);
-                output.line(&format!("stays: digests that nobody can make again, and who called what; they are {}", erased.subject));
+                output.line(&format!(
+                    "stays: digests that nobody can make again, and who called what; they are {}",
+                    erased.subject
+                ));
                 output.next(&format!("toolgate audit {} verify", dir.display()));
                 Ok(Exit::Ok)
             }

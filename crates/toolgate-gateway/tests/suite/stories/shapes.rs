@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::{refund, tokens};
+use super::{redacted, refund, tokens};
 use crate::door::{self, Run, toolgate};
 use crate::folder::Folder;
 use crate::serve::Serving;
@@ -92,7 +92,9 @@ fn every_answer_is_as_its_schema_says() {
     let failing = Folder::shop();
     failing.write("cases/wrong.jsonl", "{\"case\": \"c\", \"tool\": \"get_order\", \"expect\": \"run\"}\n");
     let failing = failing.path().to_str().unwrap();
-    let answers: [(&str, &[&str], i32); 42] = [
+    let erasable = redacted::Desk::with_a_person("c17");
+    let erasable = erasable.dir();
+    let answers: [(&str, &[&str], i32); 43] = [
         ("init", &["init", &new, "--dry-run"], 0),
         ("init", &["init", &new], 0),
         ("init", &import, 0),
@@ -123,6 +125,7 @@ fn every_answer_is_as_its_schema_says() {
         ("approvals approve", &["approvals", dir, "approve", &yes, "--as", "mia@acme"], 0),
         ("approvals deny", &["approvals", dir, "deny", &no, "--as", "mia@acme"], 0),
         ("approvals list", &["approvals", dir, "list"], 0),
+        ("audit erase", &["audit", erasable, "erase", "--subject", "c17"], 0),
         ("audit tail", &["audit", dir, "tail", "-n", "100"], 0),
         ("audit verify", &["audit", dir, "verify"], 0),
         ("why", &["why", dir, reference], 0),
