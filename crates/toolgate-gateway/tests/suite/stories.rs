@@ -13,6 +13,7 @@ mod http;
 mod imported;
 mod interrupted;
 mod killed;
+mod ledger;
 mod manners;
 mod mcp;
 mod mcp_http;

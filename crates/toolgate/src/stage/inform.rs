@@ -19,7 +19,7 @@ use crate::contract::Contract;
 use crate::facts::{Asker, Facts, Gathered};
 use crate::json::canonical;
 use crate::lanes::{Lanes, Place};
-use crate::ledger::{ACTION, Entry, GrantKey, Question, Recall, Stamp, State, Store, StoreError};
+use crate::ledger::{Entry, GrantKey, Question, Recall, Stamp, State, Store, StoreError};
 use crate::policy::Policies;
 use crate::recovery::{Reconciled, Recovery};
 use crate::refusal::{Code, Effect, Fix, Refusal, Retry};
@@ -99,7 +99,7 @@ impl Inform {
             Ok(known) => {
                 let mut learned = Learned::new();
                 if let Some(action) = &known.action {
-                    learned = learned.with("recall", action.recalled.name()).with(ACTION, action.identity.key.hex());
+                    learned = learned.with("recall", action.recalled.name());
                 }
                 if !known.facts.is_empty() {
                     learned = learned.with("facts", self.facts.masked(&admitted.tool().contract, &known.facts));
