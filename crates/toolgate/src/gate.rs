@@ -3,6 +3,7 @@
 mod builder;
 mod recorder;
 mod records;
+mod rejudge;
 mod rulings;
 
 use std::sync::Arc;
@@ -38,6 +39,7 @@ pub use crate::policy::{PolicyCode, PolicyFault};
 pub use builder::{BuildError, Builder, Prepared, Sound};
 use recorder::Recorder;
 use records::Heading;
+pub use rejudge::{Decided, Ended, Recorded, Undecided, Unhidden};
 pub use rulings::{NotRuled, Ruling};
 
 /// Decides whether proposed calls may happen, makes them happen under limits and at most once, and answers.

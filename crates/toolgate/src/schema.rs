@@ -22,6 +22,7 @@ mod pattern;
 mod problems;
 mod project;
 mod readings;
+mod sample;
 pub(crate) mod strict;
 mod unions;
 mod walk;

@@ -1,5 +1,8 @@
 //! `toolgate audit`: the record, and whether it holds.
 
+mod case;
+mod replay;
+
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
@@ -34,6 +37,10 @@ enum Action {
         #[arg(long)]
         json: bool,
     },
+    /// Decide the recorded calls again under other policies, and tell what would change
+    Replay(replay::Replay),
+    /// Print a recorded call as a case: a line for a file of the folder's cases/
+    Case(case::Case),
     /// Show the last records
     #[command(after_help = "Example:\n  toolgate audit shop tail -n 5")]
     Tail {
@@ -74,6 +81,8 @@ impl Audit {
                     }
                 }
             }
+            Action::Replay(replay) => replay.run(&dir, &store, output).await,
+            Action::Case(case) => case.run(&dir, &store, output).await,
             Action::Tail { count, json } => {
                 let records = store.tail(count).await?;
                 for record in &records {

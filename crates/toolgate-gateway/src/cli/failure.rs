@@ -121,6 +121,10 @@ codes! {
     BeingReconciled = "being_reconciled" => Refused,
     /// The result cannot be one of the tool.
     ResultUnfit = "result_unfit" => Refused,
+    /// The record does not hold what was sent.
+    NotKept = "not_kept" => Refused,
+    /// What the record tells of cannot be a case.
+    NotACase = "not_a_case" => Refused,
     /// The chain of the record does not hold.
     RecordBroken = "record_broken" => Refused,
     /// The store cannot be opened, read or written.
