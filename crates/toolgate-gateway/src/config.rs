@@ -2,6 +2,7 @@
 
 #[cfg(test)]
 mod agreement;
+mod audit;
 mod finding;
 mod located;
 mod reader;
@@ -192,6 +193,7 @@ fn ready_with(
                 .standing(people)
                 .limits(settings.arguments.over(Limits::default()))
                 .approvals_expire(settings.asked_for, settings.granted_for)
+                .kept(settings.kept)
                 .open_store(store);
             let Settings { identity, http, operator_speaks, .. } = settings;
             let upstreams = means.upstreams;
@@ -230,6 +232,17 @@ pub fn open_store(dir: &Path) -> Result<Store, LoadError> {
     let mut reader = Reader::of(dir);
     match reader.settings() {
         Some(settings) if settings.store.exists(dir) => Ok(settings.store.open_to_read(dir)?),
+        Some(_) => Err(LoadError::NoStore),
+        None => Err(reader.end()),
+    }
+}
+
+/// Opens the store of a folder to change it, whatever is wrong with its contracts.
+pub fn open_store_to_write(dir: &Path) -> Result<Store, LoadError> {
+    let mut reader = Reader::of(dir);
+    match reader.settings() {
+        Some(_) if !reader.findings.is_empty() => Err(reader.end()),
+        Some(settings) if settings.store.exists(dir) => Ok(settings.store.open(dir)?),
         Some(_) => Err(LoadError::NoStore),
         None => Err(reader.end()),
     }

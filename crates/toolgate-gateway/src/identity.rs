@@ -129,7 +129,7 @@ impl Identity {
 
     /// The session of somebody at the command line who says what became of an action of `tenant`: whoever the operating
     /// system says, or somebody whom they name and for whom the folder lets them speak.
-    pub fn operator(&self, named: Option<&str>, tenant: &str, operator_speaks: bool) -> Result<Session, Unlisted> {
+    pub fn speaker(&self, named: Option<&str>, tenant: &str, operator_speaks: bool) -> Result<Session, Unlisted> {
         let session = match named {
             None => return operator::session(Some(tenant)),
             Some(named) => self.approver(Some(named), None, operator_speaks)?,
@@ -138,6 +138,20 @@ impl Identity {
             true => Ok(session),
             false => Err(Unlisted::new("--as names somebody of another tenant than the action is of")
                 .hint("leave --as away to speak as yourself")),
+        }
+    }
+
+    /// The session of whoever the operating system says is at the command line, in a tenant: the one that is named, or
+    /// the only one that the folder lists people of.
+    pub(crate) fn operator(&self, tenant: Option<&str>) -> Result<Session, Unlisted> {
+        let only = match self {
+            Self::Local(local) => local.only_tenant(),
+            Self::Tokens(_) => None,
+        };
+        match tenant.or(only) {
+            Some(tenant) => operator::session(Some(tenant)),
+            None => Err(Unlisted::new("of which tenant? the folder does not list people of one tenant alone")
+                .hint("say --tenant TENANT")),
         }
     }
 

@@ -67,6 +67,7 @@ pub struct EffectiveArguments {
 pub(crate) struct Parts {
     pub(crate) members: Map<String, Value>,
     pub(crate) masked: Value,
+    pub(crate) canonical: String,
     pub(crate) leniencies: Vec<Used>,
     pub(crate) absent: Vec<String>,
 }
@@ -163,8 +164,11 @@ impl EffectiveArguments {
     }
 
     pub(crate) fn into_parts(self) -> Parts {
+        let mut canonical = self.identity;
+        canonical.pop();
+        canonical.drain(..self.start.min(canonical.len()));
         let masked = self.masked.unwrap_or_else(|| Value::Object(self.members.clone()));
-        Parts { members: self.members, masked, leniencies: self.leniencies, absent: self.absent }
+        Parts { members: self.members, masked, canonical, leniencies: self.leniencies, absent: self.absent }
     }
 }
 

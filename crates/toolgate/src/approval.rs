@@ -7,6 +7,7 @@ use crate::call::Ref;
 use crate::clock::Millis;
 use crate::json::Digest;
 use crate::leniency::Used;
+use crate::redaction::Redaction;
 use crate::session::{Principal, Session};
 
 /// A pending or decided approval of one exact call.
@@ -122,6 +123,13 @@ pub enum NotDecided {
 }
 
 impl Approval {
+    /// The same, without what looks like a secret in it: it is kept, and shown to whoever may answer.
+    pub(crate) fn redacted(mut self, redaction: &Redaction) -> Self {
+        self.preview = redaction.text(&self.preview).into_owned();
+        redaction.scrub(&mut self.arguments);
+        self
+    }
+
     /// The name of the state at `now`, expiry included.
     pub fn state_at(&self, now: Millis) -> &'static str {
         match &self.state {

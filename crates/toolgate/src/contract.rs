@@ -7,6 +7,7 @@ mod lint;
 pub(crate) mod names;
 mod parse;
 mod registry;
+mod subject;
 mod tool;
 mod typed;
 
@@ -23,6 +24,7 @@ use crate::template::Template;
 
 pub use registry::ToolFault;
 pub(crate) use registry::{Registered, Registry};
+pub(crate) use subject::subject_of;
 pub use tool::Tool;
 
 /// What the operator declares about a tool.
@@ -34,6 +36,8 @@ pub struct Contract {
     pub(crate) tags: Vec<String>,
     pub(crate) deadline: Duration,
     pub(crate) preview: Option<Template>,
+    /// Whose personal data a call carries; the principal's where not given.
+    pub(crate) subject: Option<Template>,
     pub(crate) max_result: usize,
     pub(crate) input: Schema,
     pub(crate) output: Option<Schema>,

@@ -12,6 +12,7 @@ use crate::call::Ref;
 use crate::caught::{Panicked, caught};
 use crate::contract::{Contract, Registered, Registry};
 use crate::json::{self, Limits};
+use crate::redaction::Redactor;
 use crate::session::Session;
 use crate::template::{Scope, Template};
 
@@ -100,13 +101,13 @@ impl Facts {
     }
 
     /// The facts as they may stand in a record.
-    pub(crate) fn masked(&self, contract: &Contract, facts: &Map<String, Value>) -> Value {
-        let masked = facts.iter().map(|(name, value)| {
+    pub(crate) fn redacted(&self, contract: &Contract, facts: &Map<String, Value>, redactor: &Redactor) -> Value {
+        let redacted = facts.iter().map(|(name, value)| {
             let tool = contract.facts.get(name).and_then(|fact| self.registry.get(&fact.tool));
             let output = tool.and_then(|tool| tool.contract.output.as_ref());
-            (name.clone(), output.map_or_else(|| value.clone(), |output| output.masked(value)))
+            (name.clone(), redactor.fact(output, value))
         });
-        Value::Object(masked.collect())
+        Value::Object(redacted.collect())
     }
 
     /// Asks one read tool. Its answer passes the tool's own output schema, and no policy: the gate asks for itself.

@@ -1,6 +1,7 @@
 //! The gate: the straight line from a call to a reply. It alone builds the records of what happened.
 
 mod builder;
+mod erasure;
 mod recorder;
 mod records;
 mod rejudge;
@@ -22,10 +23,11 @@ use crate::fault::Fault;
 use crate::ledger::{self, Store};
 use crate::policy::Policies;
 use crate::recovery::Recovery;
+use crate::redaction::{Redaction, Redactor};
 use crate::refusal::{ApprovalNotice, Code, Refusal};
 use crate::reply::{Answer, Reply};
 use crate::session::Session;
-use crate::stage::admit::{Admit, Admitted, Named};
+use crate::stage::admit::{Admit, Admitted, Named, Unadmitted};
 use crate::stage::inform::Inform;
 use crate::stage::permit::{Denied, Permit};
 use crate::stage::reserve::{Reservation, Reserve};
@@ -36,7 +38,9 @@ use crate::trace::{Learned, Trace};
 use crate::wire::{Broken, Proposed};
 
 pub use crate::policy::{PolicyCode, PolicyFault};
+pub use crate::redaction::Kept;
 pub use builder::{BuildError, Builder, Prepared, Sound};
+pub use erasure::{Erased, InDoubt, NotErased, erase};
 use recorder::Recorder;
 use records::Heading;
 pub use rejudge::{Decided, Ended, Recorded, Undecided, Unhidden};
@@ -65,6 +69,7 @@ struct Line {
     policies: Arc<Policies>,
     catalogue: Arc<Catalogue>,
     recovery: Recovery,
+    redaction: Redaction,
     store: Store,
     clock: Arc<dyn Clock>,
     granted_for: Duration,
@@ -87,7 +92,7 @@ impl Gate {
     /// tells the work that its caller has gone, and what was reserved is settled all the same.
     pub async fn call(&self, call: Call, session: &Session) -> Result<Reply, Fault> {
         let named = self.line.admit.named(call, session);
-        let heading = Arc::new(Heading::of(named.call(), session));
+        let heading = Arc::new(Heading::of(named.call(), session, &self.line.redaction));
         let gone = CancellationToken::new();
         let _caller = gone.clone().drop_guard();
         let (gate, own) = (self.clone(), Arc::clone(&heading));
@@ -106,9 +111,9 @@ impl Gate {
 
     /// The line.
     async fn pass(&self, named: Named, heading: &Heading, gone: &CancellationToken) -> Result<Settled, Stop> {
-        let mut admitted = self.line.admit.enter(named, heading.session(), heading.reference())?;
+        let (mut admitted, redactor) = self.admit(named, heading).await?;
         for _ in 0..=WAYS_BACK {
-            let informed = self.line.inform.enter(admitted, gone).await?;
+            let informed = self.line.inform.enter(admitted, &redactor, gone).await?;
             let permitted = match self.line.permit.enter(informed) {
                 Ok(permitted) => permitted,
                 Err(denied) => {
@@ -126,6 +131,27 @@ impl Gate {
             }
         }
         Err(Stop::refused(Refusal::before(Code::InProgress), admitted.into_trace()))
+    }
+
+    /// The first stage, and from it on what the record tells of the call itself.
+    async fn admit(&self, named: Named, heading: &Heading) -> Result<(Admitted, Arc<Redactor>), Stop> {
+        let admitted = self.line.admit.enter(named, heading.session(), heading.reference());
+        let admitted = admitted.map_err(|unadmitted| {
+            heading.unadmitted(&unadmitted);
+            let Unadmitted { stop, .. } = *unadmitted;
+            stop
+        })?;
+        let tool = admitted.tool();
+        let salt = match admitted.subject() {
+            Some(name) => match self.line.store.salt(admitted.session().tenant(), name).await {
+                Ok(salt) => Some(salt),
+                Err(error) => return Err(Stop::fault(error, admitted.into_trace())),
+            },
+            None => None,
+        };
+        let redactor = Arc::new(self.line.redaction.of_call(tool.mark, salt.as_ref()));
+        heading.admitted(&admitted, self.line.policies.slice_digest(&tool.contract.name), &redactor);
+        Ok((admitted, redactor))
     }
 
     /// A denial holds only while the ground stands that it rests on.
@@ -146,7 +172,7 @@ impl Gate {
     }
 
     /// The reply to a call that ended before anything ran.
-    async fn stop(&self, heading: &Heading, Stop { halt, trace }: Stop) -> Result<Reply, Fault> {
+    async fn stop(&self, heading: &Arc<Heading>, Stop { halt, trace }: Stop) -> Result<Reply, Fault> {
         let now = self.line.clock.now();
         match halt {
             Halt::Refused(refusal) => {
@@ -159,7 +185,8 @@ impl Gate {
             }
             Halt::Pending(approval) => {
                 let record = heading.proposed(&trace, now);
-                let refusal = match self.line.store.propose(*approval, PENDING_CAP, record, now).await? {
+                let approval = approval.redacted(&self.line.redaction);
+                let refusal = match self.line.store.propose(approval, PENDING_CAP, record, now).await? {
                     ledger::Proposed::Pending(approval) => held(&approval),
                     ledger::Proposed::TooMany => {
                         let refusal = Refusal::before(Code::Overloaded)
@@ -196,8 +223,8 @@ impl Gate {
     async fn broken(&self, broken: Broken, session: &Session) -> Result<Reply, Fault> {
         let _running = self.tasks.token();
         self.ready()?;
-        let heading = Heading::new(broken.call_id, broken.tool, session);
-        let mut trace = Trace::start();
+        let heading = Arc::new(Heading::new(broken.call_id, broken.tool, session, &self.line.redaction));
+        let mut trace = Trace::start(&self.line.redaction);
         trace.note("decode", Learned::new().with("refused", broken.refusal.code().as_str()));
         self.stop(&heading, Stop::refused(broken.refusal, trace)).await
     }
@@ -207,10 +234,10 @@ impl Gate {
         let _running = self.tasks.token();
         self.ready()?;
         let named = self.line.admit.named(call, session);
-        let heading = Heading::of(named.call(), session);
+        let heading = Heading::of(named.call(), session, &self.line.redaction);
         let gone = CancellationToken::new();
-        let judged = match self.line.admit.enter(named, heading.session(), heading.reference()) {
-            Ok(admitted) => match self.line.inform.enter(admitted, &gone).await {
+        let judged = match self.admit(named, &heading).await {
+            Ok((admitted, redactor)) => match self.line.inform.enter(admitted, &redactor, &gone).await {
                 Ok(informed) => self.line.permit.enter(informed).map_err(|denied| denied.into_stop()),
                 Err(stop) => Err(stop),
             },

@@ -19,7 +19,7 @@ use reader::Reader;
 
 pub(crate) use bytes::is_printable_ascii;
 pub use canonical::canonical;
-pub(crate) use canonical::{Part, canonical_object, canonical_pair};
+pub(crate) use canonical::{Part, canonical_object, canonical_pair, canonical_part};
 pub use digest::{Digest, NotADigest};
 pub use flaw::{Flaw, FlawCode};
 

@@ -18,6 +18,7 @@ mod operator;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 mod store;
+mod subjects;
 #[cfg(test)]
 mod suite;
 #[cfg(test)]

@@ -80,6 +80,7 @@ mod lanes;
 mod nearness;
 mod policy;
 mod recovery;
+mod redaction;
 pub mod vault;
 
 pub mod approval;

@@ -10,6 +10,7 @@ mod budget;
 mod compile;
 mod defaults;
 mod graph;
+mod hidden;
 mod hints;
 mod inert;
 mod keywords;
@@ -38,6 +39,7 @@ use serde_json::Value;
 
 pub(crate) use bound::keep_text;
 pub use bound::{Bounded, TooLarge, Truncated, bound_free};
+pub(crate) use hidden::Mark;
 pub use inert::inert;
 pub(crate) use keywords::{type_of, types_of};
 pub(crate) use modern::Declared;

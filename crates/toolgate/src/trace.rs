@@ -7,6 +7,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::json::Part;
+use crate::redaction::Redaction;
 
 /// The evidence of one attempt.
 #[derive(Debug, Serialize)]
@@ -15,6 +16,9 @@ pub struct Trace {
     stages: Vec<Note>,
     #[serde(skip)]
     since: Instant,
+    /// INVARIANT (no trace): what is noted went through it.
+    #[serde(skip)]
+    redaction: Redaction,
 }
 
 /// What one stage learned.
@@ -34,25 +38,32 @@ pub struct Note {
 pub struct Learned(Vec<(&'static str, Value)>);
 
 impl Trace {
-    pub(crate) fn start() -> Self {
-        Self { stages: Vec::with_capacity(6), since: Instant::now() }
+    pub(crate) fn start(redaction: &Redaction) -> Self {
+        Self { stages: Vec::with_capacity(6), since: Instant::now(), redaction: redaction.clone() }
     }
 
     /// Ends a stage: its time runs from the end of the one before.
-    pub(crate) fn note(&mut self, stage: &'static str, learned: Learned) {
+    pub(crate) fn note(&mut self, stage: &'static str, mut learned: Learned) {
+        learned.0.iter_mut().for_each(|(_, value)| self.redaction.scrub(value));
         let now = Instant::now();
         self.stages.push(Note { stage, micros: micros(now - self.since), learned });
         self.since = now;
     }
 
-    /// The stages as they stand in a record.
-    pub(crate) fn part(&self) -> Part<'_> {
-        fn part(note: &Note) -> Part<'_> {
+    /// The stages as they stand in a record, without what it tells by these names itself.
+    pub(crate) fn part(&self, told: &[&str]) -> Part<'_> {
+        fn part<'a>(note: &'a Note, told: &[&str]) -> Part<'a> {
             let own = [("stage", Part::Text(note.stage)), ("micros", Part::Count(note.micros))];
-            let learned = note.learned.0.iter().map(|(name, value)| (*name, Part::Value(value)));
+            let learned = note.learned.0.iter().filter(|(name, _)| !told.contains(name));
+            let learned = learned.map(|(name, value)| (*name, Part::Value(value)));
             Part::Members(own.into_iter().chain(learned).collect())
         }
-        Part::Items(self.stages.iter().map(part).collect())
+        Part::Items(self.stages.iter().map(|note| part(note, told)).collect())
+    }
+
+    /// What a stage learned last under `name`.
+    pub(crate) fn last(&self, stage: &str, name: &str) -> Option<&Value> {
+        self.stages.iter().rev().find(|note| note.stage == stage)?.learned.get(name)
     }
 
     /// What each stage learned, in running order.

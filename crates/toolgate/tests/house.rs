@@ -127,6 +127,7 @@ fn the_words_below_do_not_know_the_line() {
         "nearness",
         "policy",
         "recovery",
+        "redaction",
         "refusal",
         "reply",
         "result",

@@ -1,6 +1,7 @@
 //! `toolgate audit`: the record, and whether it holds.
 
 mod case;
+mod erase;
 mod replay;
 
 use std::path::PathBuf;
@@ -41,6 +42,7 @@ enum Action {
     Replay(replay::Replay),
     /// Print a recorded call as a case: a line for a file of the folder's cases/
     Case(case::Case),
+    Erase(erase::Erase),
     /// Show the last records
     #[command(after_help = "Example:\n  toolgate audit shop tail -n 5")]
     Tail {
@@ -56,9 +58,10 @@ enum Action {
 impl Audit {
     pub(super) async fn run(self, output: &mut Output) -> Result<Exit, Failure> {
         let dir = find_folder(self.dir)?;
-        let store = open_store(&dir, output)?;
         match self.action {
+            Action::Erase(erase) => erase.run(&dir, output).await,
             Action::Verify { head, json } => {
+                let store = open_store(&dir, output)?;
                 match patiently("following the chain", store.verify(head), output).await? {
                     Ok(head) => {
                         if json {
@@ -81,9 +84,10 @@ impl Audit {
                     }
                 }
             }
-            Action::Replay(replay) => replay.run(&dir, &store, output).await,
-            Action::Case(case) => case.run(&dir, &store, output).await,
+            Action::Replay(replay) => replay.run(&dir, &open_store(&dir, output)?, output).await,
+            Action::Case(case) => case.run(&dir, &open_store(&dir, output)?, output).await,
             Action::Tail { count, json } => {
+                let store = open_store(&dir, output)?;
                 let records = store.tail(count).await?;
                 for record in &records {
                     match json {

@@ -97,6 +97,8 @@ codes! {
     UnknownAction = "unknown_action" => Usage,
     /// Several actions have a key that begins so.
     AmbiguousKey = "ambiguous_key" => Usage,
+    /// Nothing personal is kept of this subject.
+    UnknownSubject = "unknown_subject" => Usage,
     /// There is no such schema.
     UnknownSchema = "unknown_schema" => Usage,
     /// stdin cannot be read, or is too large.
@@ -125,6 +127,8 @@ codes! {
     NotKept = "not_kept" => Refused,
     /// What the record tells of cannot be a case.
     NotACase = "not_a_case" => Refused,
+    /// Actions of whoever is to be erased may be running, or nobody knows how they ended.
+    SubjectInDoubt = "subject_in_doubt" => Refused,
     /// The chain of the record does not hold.
     RecordBroken = "record_broken" => Refused,
     /// The store cannot be opened, read or written.

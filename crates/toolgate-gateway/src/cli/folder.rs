@@ -98,6 +98,12 @@ pub(super) fn open_store(dir: &Path, output: &mut Output) -> Result<Store, Failu
     config::open_store(dir).map_err(|error| told(error, dir, output))
 }
 
+/// Opens the store of a folder, to change it.
+pub(super) fn open_store_to_write(dir: &Path, output: &mut Output) -> Result<Store, Failure> {
+    must_exist(dir, FoundBy::Argument)?;
+    config::open_store_to_write(dir).map_err(|error| told(error, dir, output))
+}
+
 pub(super) fn told(error: LoadError, dir: &Path, output: &mut Output) -> Failure {
     match error {
         LoadError::Findings(findings) => {

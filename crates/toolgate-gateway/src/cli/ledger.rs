@@ -226,7 +226,7 @@ impl Resolve {
             gate.sweep().await?;
         }
         let action = named(gate.store(), &self.key, dir).await?;
-        let by = loaded.identity.operator(self.user.as_deref(), &action.tenant, loaded.operator_speaks)?;
+        let by = loaded.identity.speaker(self.user.as_deref(), &action.tenant, loaded.operator_speaks)?;
         let resolved = match self.dry_run {
             true => gate.dry_rule(action.key, ruling).await,
             false => gate.rule(action.key, ruling, why, &by).await,

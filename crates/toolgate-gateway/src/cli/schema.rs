@@ -41,6 +41,7 @@ published! {
     "output approvals list" = "output/approvals-list",
     "output approvals show" = "output/approvals-show",
     "output audit case" = "output/audit-case",
+    "output audit erase" = "output/audit-erase",
     "output audit replay" = "output/audit-replay",
     "output audit tail" = "output/audit-tail",
     "output audit verify" = "output/audit-verify",

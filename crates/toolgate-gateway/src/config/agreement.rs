@@ -36,6 +36,7 @@ tags = ["refunds"]
 deadline = "5s"
 max_result = "16KB"
 preview = "Refund {order_id}"
+subject = "{order_id}"
 allow_identity_members = ["role"]
 lenient = ["integer_as_string", "code_fence"]
 lenient_for_write = ["integer_as_string", "code_fence"]
@@ -136,6 +137,7 @@ store = "sqlite:state/toolgate.db"
 listen = "[::1]:9000"
 arguments = { size = "2MB", depth = 32, members = 20000 }
 approvals = { pending_for = "1h", granted_for = "1h", operator = true }
+audit = { arguments = "digest", key = "env:TOOLGATE_KEY" }
 upstreams.files = { command = ["files", "--all"], cwd = "data", env = { MODE = "strict" }, pinned = false }
 
 [http]

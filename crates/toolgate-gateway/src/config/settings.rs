@@ -7,9 +7,11 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 use toolgate::fields::{Fields, Problems};
+use toolgate::gate::Kept;
 use toolgate::json::Bounds;
 use toolgate::ledger::{Store, StoreError};
 
+use super::audit::{Audit, KeyAt};
 use crate::backend::mcp::Held;
 use crate::backend::mcp::pins::{Lock, Pins};
 use crate::backend::{Place, Upstreams};
@@ -31,6 +33,8 @@ pub(super) struct Settings {
     pub(super) asked_for: Duration,
     pub(super) granted_for: Duration,
     pub(super) operator_speaks: bool,
+    /// What the record holds of calls.
+    pub(super) kept: Kept,
 }
 
 /// An upstream, as the folder declares it.
@@ -47,7 +51,12 @@ pub(super) enum StoreAt {
     /// In the memory of the process, for a gate that is only looked at.
     Memory,
     /// In an SQLite file, with what stands behind a `?` of its URI.
-    Sqlite { path: PathBuf, query: Option<String> },
+    Sqlite {
+        path: PathBuf,
+        query: Option<String>,
+        /// Where the key is that it is sealed with.
+        key: KeyAt,
+    },
 }
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -55,7 +64,8 @@ const HOUR: Duration = Duration::from_secs(3600);
 impl Settings {
     pub(super) fn read(dir: &Path, table: &Map<String, Value>, problems: &mut Problems) -> Self {
         let mut top = Fields::of(table, "");
-        let store = read_store(&mut top, problems);
+        let Audit { kept, key } = Audit::read(&mut top, problems);
+        let store = read_store(&mut top, key, problems);
         let databases = read_databases(&mut top, problems);
         let upstreams = read_upstreams(&mut top, problems);
         let identity = match top.raw("identity") {
@@ -87,6 +97,7 @@ impl Settings {
             asked_for: HOUR,
             granted_for: HOUR,
             operator_speaks: false,
+            kept,
         };
         if let Some(mut approvals) = top.table("approvals", problems) {
             settings.asked_for = approvals.span("pending_for", HOUR, problems);
@@ -145,7 +156,7 @@ impl StoreAt {
 
     /// Opens the store of the folder `dir`, and makes it if it is not there.
     pub(super) fn open(&self, dir: &Path) -> Result<Store, StoreError> {
-        let Self::Sqlite { path, query } = self else { return Ok(Store::memory()) };
+        let Self::Sqlite { path, query, key } = self else { return Ok(Store::memory()) };
         if query.is_none()
             && let Some(parent) = dir.join(path).parent()
         {
@@ -153,13 +164,17 @@ impl StoreAt {
                 StoreError::Broken(format!("the folder {} cannot be made: {error}", parent.display()))
             })?;
         }
-        Store::sqlite(named(&dir.join(path), query.as_deref()))
+        let file = named(&dir.join(path), query.as_deref());
+        match key.read(dir)? {
+            Some(key) => Store::sqlite_with_key(file, key),
+            None => Store::sqlite(file),
+        }
     }
 
     /// Opens the store of the folder `dir` to look at it. One that is not there is empty, and is not made.
     pub(super) fn open_to_read(&self, dir: &Path) -> Result<Store, StoreError> {
         match self {
-            Self::Sqlite { path, query } if self.exists(dir) => {
+            Self::Sqlite { path, query, .. } if self.exists(dir) => {
                 Store::sqlite_to_read(named(&dir.join(path), query.as_deref()))
             }
             Self::Sqlite { .. } | Self::Memory => Ok(Store::memory()),
@@ -174,10 +189,10 @@ fn named(path: &Path, query: Option<&str>) -> PathBuf {
     format!("file:{escaped}?{query}").into()
 }
 
-fn read_store(top: &mut Fields<'_>, problems: &mut Problems) -> StoreAt {
+fn read_store(top: &mut Fields<'_>, key: KeyAt, problems: &mut Problems) -> StoreAt {
     const DEFAULT: &str = "state/toolgate.db";
     let Some(text) = top.text("store", problems) else {
-        return StoreAt::Sqlite { path: DEFAULT.into(), query: None };
+        return StoreAt::Sqlite { path: DEFAULT.into(), query: None, key };
     };
     let Some(rest) = text.strip_prefix("sqlite:").filter(|rest| !rest.is_empty()) else {
         let message = "expected \"sqlite:PATH\": what a folder's gate did must outlive its process";
@@ -185,8 +200,8 @@ fn read_store(top: &mut Fields<'_>, problems: &mut Problems) -> StoreAt {
         return StoreAt::Memory;
     };
     match rest.split_once('?') {
-        Some((path, query)) => StoreAt::Sqlite { path: path.into(), query: Some(query.to_owned()) },
-        None => StoreAt::Sqlite { path: rest.into(), query: None },
+        Some((path, query)) => StoreAt::Sqlite { path: path.into(), query: Some(query.to_owned()), key },
+        None => StoreAt::Sqlite { path: rest.into(), query: None, key },
     }
 }
 

@@ -42,6 +42,12 @@ impl Local {
         local
     }
 
+    /// The tenant, where all people are of the same.
+    pub(super) fn only_tenant(&self) -> Option<&str> {
+        let first = self.users.first()?.tenant.as_str();
+        self.users.iter().all(|user| user.tenant == first).then_some(first)
+    }
+
     /// The session of `USER@TENANT`, or of the default user.
     pub fn session(&self, named: Option<&str>) -> Result<Session, Unlisted> {
         let index = match (named, self.default) {

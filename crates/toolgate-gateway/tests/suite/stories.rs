@@ -18,6 +18,8 @@ mod manners;
 mod mcp;
 mod mcp_http;
 mod race;
+mod redacted;
+mod reviewed;
 mod set_aside;
 mod shapes;
 mod shell;

@@ -82,6 +82,7 @@ impl Contract {
         let fill_defaults = top.flag("fill_defaults", &mut problems);
         let arguments = top.bounds("arguments", &mut problems);
         let preview = top.template("preview", &mut problems);
+        let subject = top.template("subject", &mut problems);
         let approval = read_approval(&mut top, &mut problems);
         let facts = read_facts(&mut top, &mut problems);
         let resource = read_resource(&mut top, &facts, &mut problems);
@@ -116,6 +117,7 @@ impl Contract {
             tags,
             deadline,
             preview,
+            subject,
             max_result,
             input,
             output,
@@ -146,6 +148,9 @@ impl Contract {
     fn check_templates(&self, problems: &mut Problems) {
         if let Some(preview) = &self.preview {
             self.check_template(preview, "/preview", Absence::Fine, problems);
+        }
+        if let Some(subject) = &self.subject {
+            self.check_template(subject, "/subject", Absence::Never, problems);
         }
         if let Some(resource) = &self.resource {
             self.check_template(&resource.id, "/resource/id", Absence::Never, problems);

@@ -8,13 +8,15 @@ use super::{Access, Contract, Fact, Tool, lint, names};
 use crate::backend::Backend;
 use crate::fields::Problems;
 use crate::nearness::nearest;
-use crate::schema::Problem;
+use crate::schema::{Mark, Problem};
 use crate::template::{Hole, Template};
 
 /// A tool that may be called: its contract holds by itself and beside the others.
 pub(crate) struct Registered {
     pub(crate) contract: Contract,
     pub(crate) backend: Arc<dyn Backend>,
+    /// The strongest mark of what a call carries: its arguments, its result, the facts that it rests on.
+    pub(crate) mark: Option<Mark>,
 }
 
 /// All tools of a gate, by name. A name is looked up here and nowhere else.
@@ -62,7 +64,8 @@ impl Registry {
                     if let Some(signals) = backend.signals() {
                         check_signals(&contract, says_on, &signals, &mut problems);
                     }
-                    let known = Arc::new(Registered { contract, backend });
+                    let mark = contract.mark();
+                    let known = Arc::new(Registered { contract, backend, mark });
                     if registered.insert(name.clone(), known).is_some() {
                         problems.note("/name", "unique", "two tools have this name");
                     }
@@ -82,7 +85,8 @@ impl Registry {
             ToolFault { tool: form, problem: Problem { at: "/name".to_owned(), code: "unique".into(), message, hint } }
         }));
         let short_forms = free.into_iter().map(|(form, name)| (form, name.clone())).collect();
-        let registry = Self { tools: registered, short_forms };
+        let mut registry = Self { tools: registered, short_forms };
+        registry.mark_by_facts();
         for tool in registry.tools.values() {
             let mut problems = Problems::default();
             registry.check(&tool.contract, &broken, &mut problems);
@@ -90,6 +94,16 @@ impl Registry {
             faults.extend(problems.0.into_iter().map(|problem| ToolFault { tool: name.clone(), problem }));
         }
         (registry, faults)
+    }
+
+    /// What a fact is marked with, the call that rests on it carries as well.
+    fn mark_by_facts(&mut self) {
+        let own: BTreeMap<String, Option<Mark>> =
+            self.tools.iter().map(|(name, tool)| (name.clone(), tool.contract.output_mark())).collect();
+        for tool in self.tools.values_mut().filter_map(Arc::get_mut) {
+            let facts = tool.contract.facts.values().filter_map(|fact| *own.get(&fact.tool)?);
+            tool.mark = facts.chain(tool.mark).max();
+        }
     }
 
     /// Adds to `aside` each tool that rests on one of them, which is a fault of it.

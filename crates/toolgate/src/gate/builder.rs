@@ -18,6 +18,7 @@ use crate::json::Limits;
 use crate::ledger::{Store, StoreError};
 use crate::policy::{Absent, ApprovalSugar, FactShape, Policies, PolicyFault, PolicySource, PolicyTool};
 use crate::recovery::{Recovery, Scribe};
+use crate::redaction::{Kept, Redaction};
 use crate::session::{Session, Standing};
 use crate::stage::admit::Admit;
 use crate::stage::inform::Inform;
@@ -36,6 +37,7 @@ pub struct Builder {
     limits: Limits,
     asked_for: Duration,
     granted_for: Duration,
+    kept: Kept,
 }
 
 /// Opens the store, once everything else is known to be right.
@@ -52,6 +54,7 @@ pub struct Prepared {
     limits: Limits,
     asked_for: Duration,
     granted_for: Duration,
+    kept: Kept,
 }
 
 /// Why there is no gate.
@@ -97,6 +100,7 @@ impl Default for Builder {
             limits: Limits::default(),
             asked_for: HOUR,
             granted_for: HOUR,
+            kept: Kept::default(),
         }
     }
 }
@@ -165,6 +169,13 @@ impl Builder {
         self
     }
 
+    /// Whether records hold the arguments, raw texts and facts of calls, or digests of them alone.
+    #[must_use]
+    pub fn kept(mut self, kept: Kept) -> Self {
+        self.kept = kept;
+        self
+    }
+
     /// Everything that is wrong, where some contracts could not even be read: `unread` names their tools. Nothing is
     /// opened.
     pub fn check(self, unread: &[String]) -> Result<(), BuildError> {
@@ -226,6 +237,7 @@ impl Builder {
             limits: self.limits,
             asked_for: self.asked_for,
             granted_for: self.granted_for,
+            kept: self.kept,
         })
     }
 }
@@ -253,9 +265,10 @@ impl Prepared {
         let clock = Arc::clone(&self.clock);
         let facts = Facts::new(Arc::clone(&registry));
         let scribe = Scribe { lost: records::lost, reconciled: records::reconciled };
+        let redaction = Redaction::new(store.key().clone(), self.kept);
         let recovery = Recovery::new(store.clone(), Arc::clone(&registry), facts.clone(), Arc::clone(&clock), scribe);
         let line = Line {
-            admit: Admit::new(Arc::clone(&self.catalogue), self.limits),
+            admit: Admit::new(Arc::clone(&self.catalogue), self.limits, redaction.clone()),
             inform: Inform::new(store.clone(), facts, recovery.clone(), Arc::clone(&policies), Arc::clone(&clock)),
             permit: Permit::new(Arc::clone(&policies), self.standing.clone(), Arc::clone(&clock), self.asked_for),
             reserve: Reserve::new(store.clone(), Arc::clone(&clock)),
@@ -265,6 +278,7 @@ impl Prepared {
             policies,
             catalogue: Arc::clone(&self.catalogue),
             recovery,
+            redaction,
             store: store.clone(),
             clock,
             granted_for: self.granted_for,

@@ -126,3 +126,116 @@ async fn append(store: &Store, records: Vec<Record>) -> Result<(), StoreError> {
         }
     }
 }
+
+#[cfg(test)]
+#[allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::string_slice,
+    clippy::disallowed_methods,
+    reason = "a test may panic"
+)]
+mod tests {
+    use std::sync::mpsc as channel;
+    use std::thread;
+
+    use serde_json::{Map, Value, json};
+
+    use super::*;
+    use crate::approval::{Approval, ApprovalState};
+    use crate::audit::Kind;
+    use crate::call::Ref;
+    use crate::clock::Millis;
+    use crate::json::Digest;
+    use crate::session::Principal;
+
+    fn record(number: usize) -> Record {
+        Record::new(Kind::Read, Millis(1), Ref::fresh(), Map::from_iter([("n".to_owned(), json!(number))]))
+    }
+
+    /// Keeps the store in one transaction until the sender says that it may end.
+    fn hold(store: &Store) -> (channel::Sender<()>, thread::JoinHandle<()>) {
+        let approval = Approval {
+            id: "apr_1".into(),
+            tool: "tool".into(),
+            requester: Principal::new("local", "alice"),
+            tenant: "acme".into(),
+            preview: String::new(),
+            arguments: Value::Null,
+            leniencies: Vec::new(),
+            call_digest: Digest::of(b""),
+            slice: Digest::of(b""),
+            reasons: Vec::new(),
+            state: ApprovalState::Pending,
+            created_at: Millis(0),
+            expires_at: Millis(10),
+        };
+        let (begun, begins) = channel::channel();
+        let (end, ends) = channel::channel::<()>();
+        let store = store.clone();
+        let held = thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+            let waits = move |_: &Approval| {
+                begun.send(()).unwrap();
+                let _ = ends.recv();
+                record(0)
+            };
+            runtime.block_on(store.propose(approval, 1, Box::new(waits), Millis(1))).unwrap();
+        });
+        begins.recv().unwrap();
+        (end, held)
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_slow_store_makes_the_next_record_wait_and_none_is_lost() {
+        let store = Store::memory();
+        let recorder = Arc::new(Recorder::new(store.clone()));
+        let (end, held) = hold(&store);
+        let mut put = 0;
+        let waiting = loop {
+            let (recorder, number) = (Arc::clone(&recorder), put);
+            let mut task = tokio::spawn(async move { recorder.put(record(number)).await });
+            put += 1;
+            if timeout_at(Instant::now() + Duration::from_millis(300), &mut task).await.is_err() {
+                break task;
+            }
+            assert!(put <= BUFFER + BATCH, "more than the buffer holds was taken");
+        };
+        assert!(put > BUFFER, "the buffer takes what it has room for: {put}");
+        assert!(!waiting.is_finished() && recorder.ready().is_ok());
+
+        end.send(()).unwrap();
+        waiting.await.unwrap();
+        held.join().unwrap();
+        recorder.flush().await.unwrap();
+        let records = store.tail(usize::MAX).await.unwrap();
+        let mut numbers: Vec<u64> =
+            records.iter().filter(|sealed| sealed.body.contains("\"kind\":\"read\"")).map(number).collect();
+        numbers.sort_unstable();
+        // What keeps the store leaves a record as well.
+        numbers.remove(0);
+        assert_eq!(numbers, (0..put as u64).collect::<Vec<_>>());
+        assert!(store.verify(None).await.unwrap().is_ok());
+    }
+
+    fn number(sealed: &crate::audit::Sealed) -> u64 {
+        let body: Value = serde_json::from_str(&sealed.body).unwrap();
+        body["n"].as_u64().unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_record_that_cannot_be_written_any_more_stops_the_gate() {
+        let recorder = Arc::new(Recorder::new(Store::memory()));
+        let other = Arc::clone(&recorder);
+        thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+            runtime.block_on(other.put(record(1)));
+        })
+        .join()
+        .unwrap();
+        recorder.put(record(2)).await;
+        assert!(matches!(recorder.ready(), Err(Fault::Record(_))));
+    }
+}

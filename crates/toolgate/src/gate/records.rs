@@ -1,19 +1,22 @@
 //! The records that the gate writes: who asked for what, what every stage learned, and what became of it.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use serde_json::{Map, Value, json};
 
+use super::erasure::Erased;
 use crate::approval::{Approval, Decision, NotDecided};
 use crate::audit::{Kind, Record};
 use crate::call::{Call, Ref};
 use crate::clock::Millis;
-use crate::json::{Digest, Part};
+use crate::json::{Digest, Part, canonical_part};
 use crate::ledger::{Entry, Finding};
+use crate::redaction::{Redaction, Redactor};
 use crate::refusal::{Code, Effect, Refusal};
 use crate::reply::{Answer, Outcome, Reply};
 use crate::session::Session;
+use crate::stage::admit::{Admitted, Unadmitted};
 use crate::stage::inform::Recalled;
 use crate::stage::permit::Permitted;
 use crate::stage::settle::Settled;
@@ -27,16 +30,66 @@ pub(super) struct Heading {
     reference: Ref,
     /// Whether something may have run, should the call end without an answer.
     in_flight: AtomicBool,
+    redaction: Redaction,
+    /// What is known of the call once it was held to its contract.
+    told: OnceLock<Told>,
 }
 
+/// What the record tells of a call beside who made it.
+enum Told {
+    /// It was admitted.
+    Admitted {
+        contract: Digest,
+        policies: Digest,
+        args_digest: Digest,
+        call_digest: Digest,
+        /// The canonical effective arguments, redacted, where they are kept.
+        arguments: Option<String>,
+        redactor: Arc<Redactor>,
+    },
+    /// It was not; this was sent.
+    Unadmitted { raw: Value },
+}
+
+/// What the record tells of an admitted call itself, and not once more of the stage that learned it.
+const OF_THE_CALL: [&str; 4] = ["contract", "args_digest", "call_digest", "arguments"];
+
 impl Heading {
-    pub(super) fn of(call: &Call, session: &Session) -> Self {
-        Self::new(call.id.clone(), call.tool.clone(), session)
+    pub(super) fn of(call: &Call, session: &Session, redaction: &Redaction) -> Self {
+        Self::new(call.id.clone(), call.tool.clone(), session, redaction)
     }
 
-    pub(super) fn new(call_id: String, tool: String, session: &Session) -> Self {
-        let session = Arc::new(session.clone());
-        Self { call_id, tool, session, reference: Ref::fresh(), in_flight: AtomicBool::new(false) }
+    pub(super) fn new(call_id: String, tool: String, session: &Session, redaction: &Redaction) -> Self {
+        Self {
+            call_id,
+            tool,
+            session: Arc::new(session.clone()),
+            reference: Ref::fresh(),
+            in_flight: AtomicBool::new(false),
+            redaction: redaction.clone(),
+            told: OnceLock::new(),
+        }
+    }
+
+    /// The call was admitted; `policies` is the digest of those that judge it.
+    pub(super) fn admitted(&self, admitted: &Admitted, policies: Digest, redactor: &Arc<Redactor>) {
+        let contract = &admitted.tool().contract;
+        let _ = self.told.set(Told::Admitted {
+            contract: contract.digest,
+            policies,
+            args_digest: redactor.digest(admitted.args_digest()),
+            call_digest: redactor.digest(admitted.call_digest()),
+            arguments: redactor.arguments(&contract.input, admitted.arguments(), admitted.canonical()),
+            redactor: Arc::clone(redactor),
+        });
+    }
+
+    /// The call was not admitted.
+    pub(super) fn unadmitted(&self, unadmitted: &Unadmitted) {
+        let tool = unadmitted.tool.as_deref();
+        let redactor = self.redaction.of_call(tool.and_then(|tool| tool.mark), None);
+        let raw = redactor.unadmitted(tool.map(|tool| &tool.contract), unadmitted.call.arguments());
+        let _ = self.told.set(Told::Unadmitted { raw });
     }
 
     pub(super) fn session(&self) -> Arc<Session> {
@@ -62,19 +115,20 @@ impl Heading {
     /// something may have run. Its entry is found open, and reconciled, by the next call that meets it.
     pub(super) fn lost(&self) -> Option<Reply> {
         let refusal = Refusal::new(Code::OutcomeUnknown, Effect::Unknown);
-        self.in_flight.load(Ordering::SeqCst).then(|| self.reply(Answer::Refused(refusal), Trace::start()))
+        let trace = || Trace::start(&self.redaction);
+        self.in_flight.load(Ordering::SeqCst).then(|| self.reply(Answer::Refused(refusal), trace()))
     }
 
     pub(super) fn outcome(&self, trace: &Trace, answer: &Answer, now: Millis) -> Record {
-        self.record(Kind::Outcome, trace, ended(answer), now)
+        self.record(Kind::Outcome, trace, self.ended(trace, answer), now)
     }
 
     pub(super) fn read(&self, settled: &Settled, now: Millis) -> Record {
-        self.record(Kind::Read, &settled.trace, ended(&settled.answer), now)
+        self.record(Kind::Read, &settled.trace, self.ended(&settled.trace, &settled.answer), now)
     }
 
     pub(super) fn refused(&self, refusal: &Refusal, trace: &Trace, now: Millis) -> Record {
-        self.record(Kind::Refusal, trace, refused(refusal), now)
+        self.record(Kind::Refusal, trace, self.no(refusal), now)
     }
 
     pub(super) fn replayed(&self, first: &Ref, trace: &Trace, now: Millis) -> Record {
@@ -82,27 +136,40 @@ impl Heading {
     }
 
     pub(super) fn dry_run(&self, answer: &Answer, trace: &Trace, now: Millis) -> Record {
-        self.record(Kind::DryRun, trace, ended(answer), now)
+        self.record(Kind::DryRun, trace, self.ended(trace, answer), now)
     }
 
     /// Writes the record of a proposal, once it is known which approval stands.
-    pub(super) fn proposed(&self, trace: &Trace, now: Millis) -> Box<dyn FnOnce(&Approval) -> Record + Send> {
-        let mut body = self.body(trace);
-        let reference = self.reference.clone();
+    pub(super) fn proposed(
+        self: &Arc<Self>,
+        trace: &Trace,
+        now: Millis,
+    ) -> Box<dyn FnOnce(&Approval) -> Record + Send> {
+        let heading = Arc::clone(self);
+        let stages = canonical_part(trace.part(&OF_THE_CALL));
         Box::new(move |approval| {
-            let rules: Vec<&str> = approval.reasons.iter().map(|reason| reason.rule.as_str()).collect();
-            body.insert("approval".into(), json!(approval.id));
-            body.insert("rules".into(), json!(rules));
-            Record::new(Kind::Proposal, now, reference, body)
+            let rules = approval.reasons.iter().map(|reason| Part::from(reason.rule.as_str()));
+            let told = vec![("approval", Part::from(approval.id.as_str())), ("rules", Part::Items(rules.collect()))];
+            heading.written(Kind::Proposal, Part::Written(&stages), told, now)
         })
     }
 
     fn record<'a>(&'a self, kind: Kind, trace: &'a Trace, told: Vec<(&'a str, Part<'a>)>, now: Millis) -> Record {
-        let principal = self.session.principal();
+        let above: &[&str] = match self.told.get() {
+            Some(Told::Admitted { .. }) => &OF_THE_CALL,
+            Some(Told::Unadmitted { .. }) | None => &[],
+        };
+        self.written(kind, trace.part(above), told, now)
+    }
+
+    fn written<'a>(&'a self, kind: Kind, stages: Part<'a>, told: Vec<(&'a str, Part<'a>)>, now: Millis) -> Record {
         let mut members = told;
+        self.of_the_call(&mut members);
+        let (tool, call_id) = (self.redaction.text(bounded(&self.tool)), self.redaction.text(bounded(&self.call_id)));
+        let principal = self.session.principal();
         members.extend([
-            ("tool", Part::from(bounded(&self.tool))),
-            ("call_id", Part::from(bounded(&self.call_id))),
+            ("tool", Part::from(&*tool)),
+            ("call_id", Part::from(&*call_id)),
             ("tenant", Part::from(self.session.tenant())),
             (
                 "principal",
@@ -111,21 +178,68 @@ impl Heading {
                     ("subject", Part::from(principal.subject.as_str())),
                 ]),
             ),
+            ("roles", Part::Items(self.session.roles().iter().map(|role| Part::from(role.as_str())).collect())),
             ("run", Part::from(self.session.run())),
-            ("stages", trace.part()),
+            ("stages", stages),
         ]);
         Record::of(kind, now, &self.reference, members)
     }
 
-    fn body(&self, trace: &Trace) -> Map<String, Value> {
-        let mut body = Map::new();
-        body.insert("tool".into(), json!(bounded(&self.tool)));
-        body.insert("call_id".into(), json!(bounded(&self.call_id)));
-        body.insert("tenant".into(), json!(self.session.tenant()));
-        body.insert("principal".into(), json!(self.session.principal()));
-        body.insert("run".into(), json!(self.session.run()));
-        body.insert("stages".into(), json!(trace));
-        body
+    fn of_the_call<'a>(&'a self, members: &mut Vec<(&'a str, Part<'a>)>) {
+        match self.told.get() {
+            Some(Told::Admitted { contract, policies, args_digest, call_digest, arguments, redactor: _ }) => {
+                members.extend([
+                    ("contract", Part::Digest(*contract)),
+                    ("policies", Part::Digest(*policies)),
+                    ("args_digest", Part::Digest(*args_digest)),
+                    ("call_digest", Part::Digest(*call_digest)),
+                ]);
+                members.extend(arguments.as_deref().map(|text| ("arguments", Part::Written(text))));
+            }
+            Some(Told::Unadmitted { raw }) => members.push(("raw", Part::Value(raw))),
+            None => {}
+        }
+    }
+
+    fn ended<'a>(&self, trace: &'a Trace, answer: &'a Answer) -> Vec<(&'a str, Part<'a>)> {
+        let mut told = match answer {
+            Answer::Result(outcome) => {
+                let text = outcome.result.get();
+                let digest = Digest::of(text.as_bytes());
+                let digest = match self.told.get() {
+                    Some(Told::Admitted { redactor, .. }) => redactor.digest(digest),
+                    Some(Told::Unadmitted { .. }) | None => digest,
+                };
+                vec![
+                    ("effect", Part::from(outcome.effect.as_str())),
+                    ("result_bytes", Part::Count(u64::try_from(text.len()).unwrap_or(u64::MAX))),
+                    ("result_digest", Part::Digest(digest)),
+                    ("truncated", Part::Flag(!outcome.truncated.is_empty())),
+                ]
+            }
+            Answer::Refused(refusal) => self.no(refusal),
+        };
+        told.extend(trace.last("run", "attempts").map(|attempts| ("attempts", Part::Value(attempts))));
+        told
+    }
+
+    fn no<'a>(&self, refusal: &'a Refusal) -> Vec<(&'a str, Part<'a>)> {
+        let row = refusal.code().row(refusal.effect());
+        let mut told = vec![
+            ("code", Part::from(refusal.code().as_str())),
+            ("effect", Part::from(refusal.effect().as_str())),
+            ("class", Part::Own(json!(row.class))),
+        ];
+        if !refusal.problem_list().is_empty() {
+            // A place in the arguments is made of names that a model wrote.
+            let mut problems = json!(refusal.problem_list());
+            self.redaction.scrub(&mut problems);
+            told.push(("problems", Part::Own(problems)));
+        }
+        if let Some(rule) = refusal.rule_id() {
+            told.push(("rule", Part::from(rule)));
+        }
+        told
     }
 }
 
@@ -155,7 +269,6 @@ pub(super) fn decision(by: Session, decision: Decision, now: Millis) -> Box<dyn 
             "tool": approval.tool,
             "tenant": approval.tenant,
             "principal": by.principal(),
-            "call_digest": approval.call_digest,
             "decision": said(decision),
             "state": approval.state_at(now),
         });
@@ -183,6 +296,17 @@ fn said(decision: Decision) -> &'static str {
     }
 }
 
+/// The record of an erasure. It names whom it was by a keyed digest alone.
+pub(super) fn erased(erased: &Erased, by: &Session, now: Millis) -> Record {
+    let body = json!({
+        "tenant": by.tenant(),
+        "principal": by.principal(),
+        "subject": erased.subject,
+        "actions": erased.actions,
+    });
+    Record::new(Kind::Erasure, now, Ref::fresh(), into_map(body))
+}
+
 /// The record of an action whose owner is dead or whose lease is over.
 pub(super) fn lost(entry: &Entry, now: Millis) -> Record {
     Record::new(Kind::Lost, now, entry.first.clone(), about(entry))
@@ -206,40 +330,8 @@ fn about(entry: &Entry) -> Map<String, Value> {
         "principal": entry.action.principal,
         "attempt": entry.attempt,
         "idempotency_key": entry.downstream_key(),
-        "args_digest": entry.action.args_digest,
         "effect": "unknown",
     }))
-}
-
-fn ended(answer: &Answer) -> Vec<(&'static str, Part<'_>)> {
-    match answer {
-        Answer::Result(outcome) => {
-            let text = outcome.result.get();
-            vec![
-                ("effect", Part::from(outcome.effect.as_str())),
-                ("result_bytes", Part::Count(u64::try_from(text.len()).unwrap_or(u64::MAX))),
-                ("result_digest", Part::Own(Digest::of(text.as_bytes()).hex().into())),
-                ("truncated", Part::Flag(!outcome.truncated.is_empty())),
-            ]
-        }
-        Answer::Refused(refusal) => refused(refusal),
-    }
-}
-
-fn refused(refusal: &Refusal) -> Vec<(&'static str, Part<'_>)> {
-    let row = refusal.code().row(refusal.effect());
-    let mut told = vec![
-        ("code", Part::from(refusal.code().as_str())),
-        ("effect", Part::from(refusal.effect().as_str())),
-        ("class", Part::Own(json!(row.class))),
-    ];
-    if !refusal.problem_list().is_empty() {
-        told.push(("problems", Part::Own(json!(refusal.problem_list()))));
-    }
-    if let Some(rule) = refusal.rule_id() {
-        told.push(("rule", Part::from(rule)));
-    }
-    told
 }
 
 fn into_map(value: Value) -> Map<String, Value> {

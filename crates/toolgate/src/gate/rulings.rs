@@ -89,7 +89,8 @@ impl Gate {
         let entry = self.unknown(key).await?;
         let finding = self.finding(&entry, ruling)?;
         let now = self.now();
-        let record = record(by.clone(), why.to_owned(), finding.clone(), now);
+        let why = self.line.redaction.text(why).into_owned();
+        let record = record(by.clone(), why, finding.clone(), now);
         match self.line.store.rule(entry.key, finding, record, now).await? {
             Ok(entry) => Ok(entry.listed()),
             Err(Rejected::Running | Rejected::AlreadyDone | Rejected::InDoubt | Rejected::Stale) => {

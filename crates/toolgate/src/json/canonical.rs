@@ -5,7 +5,7 @@ use std::fmt::Write;
 use serde_json::{Map, Number, Value};
 
 use super::bytes::plain_length;
-use super::double;
+use super::{Digest, double};
 
 /// The one spelling of a value: no space, members by UTF-16 code units, doubles as ECMAScript prints them.
 ///
@@ -38,6 +38,9 @@ pub(crate) enum Part<'a> {
     Count(u64),
     Flag(bool),
     Own(Value),
+    /// What has its canonical form already.
+    Written(&'a str),
+    Digest(Digest),
     Items(Vec<Part<'a>>),
     Members(Vec<(&'a str, Part<'a>)>),
 }
@@ -46,6 +49,13 @@ impl<'a> From<&'a str> for Part<'a> {
     fn from(text: &'a str) -> Self {
         Self::Text(text)
     }
+}
+
+/// The canonical form of a part by itself.
+pub(crate) fn canonical_part(part: Part<'_>) -> String {
+    let mut writer = Writer { out: String::with_capacity(1024), sorted: Vec::new() };
+    writer.part(part);
+    writer.out
 }
 
 /// The canonical form of an object of these members. A name must not come twice.
@@ -85,6 +95,10 @@ impl<'a> Writer<'a> {
             }
             Part::Flag(flag) => self.out.push_str(if flag { "true" } else { "false" }),
             Part::Own(value) => self.out.push_str(&canonical(&value)),
+            Part::Written(text) => self.out.push_str(text),
+            Part::Digest(digest) => {
+                let _ = write!(self.out, "\"{digest}\"");
+            }
             Part::Items(items) => {
                 self.out.push('[');
                 for (index, item) in items.into_iter().enumerate() {

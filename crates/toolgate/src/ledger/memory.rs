@@ -10,11 +10,12 @@ use super::{CounterKey, Entry, EntryKey, GrantKey, LaneKey, Owner, State, StoreE
 use crate::approval::{Approval, ApprovalState};
 use crate::audit::{Head, Sealed};
 use crate::clock::Millis;
-use crate::vault::{Salt, Subject};
+use crate::vault::{GateKey, Salt, Subject};
 
 /// A ledger that ends with its process.
 pub(super) struct MemoryLedger {
     owner: Owner,
+    key: GateKey,
     tables: Mutex<Tables>,
 }
 
@@ -55,8 +56,14 @@ struct Numbered {
 }
 
 impl MemoryLedger {
+    #[expect(clippy::expect_used, reason = "without random numbers its owner could have no name either")]
     pub(super) fn new() -> Self {
-        Self { owner: Owner(ulid::Ulid::generate().to_string()), tables: Mutex::default() }
+        let key = GateKey::generate().expect("the system gives random numbers");
+        Self { owner: Owner(ulid::Ulid::generate().to_string()), key, tables: Mutex::default() }
+    }
+
+    pub(super) fn key(&self) -> &GateKey {
+        &self.key
     }
 
     /// A transaction that panicked may have stopped halfway: nothing is read from such tables again.

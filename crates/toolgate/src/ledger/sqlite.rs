@@ -21,6 +21,7 @@ use self::worker::Worker;
 use super::store::Pending;
 use super::transact::{Rows, Stored, Transact};
 use super::{Owner, StoreError};
+use crate::vault::GateKey;
 
 pub(super) use self::view::SqliteView;
 
@@ -112,6 +113,7 @@ pub(super) struct SqliteLedger {
     reader: Worker,
     /// It reads what people ask for, which may be long.
     lister: Worker,
+    key: GateKey,
     lock: OwnerLock,
 }
 
@@ -123,15 +125,19 @@ enum Content {
 }
 
 impl SqliteLedger {
-    pub(super) fn open(path: &Path) -> Stored<Self> {
+    pub(super) fn open(path: &Path, key: Option<GateKey>) -> Stored<Self> {
         let file = path.display().to_string();
-        Self::start(path, &file).map_err(|error| match error {
+        Self::start(path, &file, key).map_err(|error| match error {
             StoreError::Busy => StoreError::Broken(format!("the store {file} stayed locked by {}", locked_by(path))),
             StoreError::Broken(_) => error.of(&file),
         })
     }
 
-    fn start(path: &Path, file: &str) -> Stored<Self> {
+    pub(super) fn key(&self) -> &GateKey {
+        &self.key
+    }
+
+    fn start(path: &Path, file: &str, key: Option<GateKey>) -> Stored<Self> {
         let writing = connect(path)?;
         if writing.is_readonly("main")? {
             return Err(broken(READ_ONLY));
@@ -140,6 +146,8 @@ impl SqliteLedger {
         content(&Transaction::new_unchecked(&writing, TransactionBehavior::Deferred)?)?;
         log_ahead(&writing)?;
         let folder = owners_folder(&writing)?;
+        let beside = || GateKey::in_file(&folder.with_extension("key"));
+        let key = key.map_or_else(beside, Ok).map_err(|error| StoreError::Broken(error.to_string()))?;
 
         let transaction = Transaction::new_unchecked(&writing, TransactionBehavior::Immediate)?;
         if content(&transaction)? == Content::Nothing {
@@ -157,7 +165,7 @@ impl SqliteLedger {
         };
         let checkpoints = Worker::checkpoints(file, connect(path)?)?;
         let (reader, lister) = (reader("ledger-reader")?, reader("ledger-lister")?);
-        Ok(Self { writer: Worker::writer(file, writing, checkpoints)?, reader, lister, lock })
+        Ok(Self { writer: Worker::writer(file, writing, checkpoints)?, reader, lister, key, lock })
     }
 }
 

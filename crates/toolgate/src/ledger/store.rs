@@ -16,6 +16,7 @@ use crate::call::Ref;
 use crate::clock::Millis;
 use crate::json::Digest;
 use crate::session::Session;
+use crate::vault::GateKey;
 
 /// An opened store: the ledger, the approvals and the record.
 #[derive(Clone)]
@@ -171,16 +172,38 @@ impl Store {
 
     /// A store in one SQLite file, which is made if it is not there. Several processes may share it; it must not lie on
     /// a network file system. Fails where it cannot be written. The path may be a `file:` URI.
+    ///
+    /// What calls carry is sealed with the key in the file beside it whose name ends in `.key`, which is made with it.
+    /// Keep a copy of that file elsewhere: without it nothing of them can be read.
     #[cfg(feature = "sqlite")]
     pub fn sqlite(path: impl AsRef<std::path::Path>) -> Result<Self, StoreError> {
-        Ok(Self(Arc::new(Kind::Sqlite(SqliteLedger::open(path.as_ref())?))))
+        Ok(Self(Arc::new(Kind::Sqlite(SqliteLedger::open(path.as_ref(), None)?))))
+    }
+
+    /// As [`sqlite`](Self::sqlite), sealed with this key. Fails where it was made with another.
+    #[cfg(feature = "sqlite")]
+    pub fn sqlite_with_key(path: impl AsRef<std::path::Path>, key: GateKey) -> Result<Self, StoreError> {
+        Ok(Self(Arc::new(Kind::Sqlite(SqliteLedger::open(path.as_ref(), Some(key))?))))
     }
 
     /// A look at the store in an SQLite file, which may be a copy on a medium that cannot be written. Whatever would
-    /// write to it fails. Where another process is writing, what it has written by then is seen.
+    /// write to it fails. Where another process is writing, what it has written by then is seen. It needs no key: what
+    /// is sealed is not shown.
     #[cfg(feature = "sqlite")]
     pub fn sqlite_to_read(path: impl AsRef<std::path::Path>) -> Result<Self, StoreError> {
         Ok(Self(Arc::new(Kind::View(SqliteView::open(path.as_ref())?))))
+    }
+
+    /// The key of the gate that writes to this store: in memory one that ends with the process, and for a look one that
+    /// opens nothing.
+    pub fn key(&self) -> &GateKey {
+        match &*self.0 {
+            Kind::Memory(ledger) => ledger.key(),
+            #[cfg(feature = "sqlite")]
+            Kind::Sqlite(ledger) => ledger.key(),
+            #[cfg(feature = "sqlite")]
+            Kind::View(view) => view.key(),
+        }
     }
 
     /// The identity of this process in the store.
@@ -325,7 +348,7 @@ impl Store {
         }
     }
 
-    fn write<T, F>(&self, job: F) -> Pending<'_, T>
+    pub(super) fn write<T, F>(&self, job: F) -> Pending<'_, T>
     where
         T: Send + 'static,
         F: FnOnce(&mut dyn Rows) -> Result<T, StoreError> + Send + 'static,
@@ -339,7 +362,7 @@ impl Store {
         }
     }
 
-    fn read<T, F>(&self, job: F) -> Pending<'_, T>
+    pub(super) fn read<T, F>(&self, job: F) -> Pending<'_, T>
     where
         T: Send + 'static,
         F: FnOnce(&dyn Rows) -> Result<T, StoreError> + Send + 'static,

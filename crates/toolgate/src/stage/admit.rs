@@ -10,9 +10,10 @@ use super::Stop;
 use crate::admission::{self, EffectiveArguments, Naming, Parts};
 use crate::call::{Call, OperationId, Ref, TraceContext};
 use crate::catalogue::Catalogue;
-use crate::contract::{Contract, Registered};
+use crate::contract::{Contract, Registered, subject_of};
 use crate::json::{Digest, Limits};
 use crate::leniency::Used;
+use crate::redaction::Redaction;
 use crate::refusal::Refusal;
 use crate::session::Session;
 use crate::trace::{Learned, Trace};
@@ -21,6 +22,7 @@ use crate::trace::{Learned, Trace};
 pub(crate) struct Admit {
     catalogue: Arc<Catalogue>,
     limits: Limits,
+    redaction: Redaction,
 }
 
 /// A call of a known tool whose arguments keep its schema. INVARIANT (verbatim): the arguments are the ones that were
@@ -32,6 +34,10 @@ pub(crate) struct Admitted {
     session: Arc<Session>,
     reference: Ref,
     arguments: Arc<Map<String, Value>>,
+    /// The canonical text of the arguments.
+    canonical: String,
+    /// Whose personal data the call carries, where it carries any.
+    subject: Option<String>,
     args_digest: Digest,
     call_digest: Digest,
     leniencies: Vec<Used>,
@@ -49,6 +55,14 @@ pub(crate) struct Named {
     naming: Naming,
 }
 
+/// A call that is not admitted, as it was sent.
+pub(crate) struct Unadmitted {
+    pub(crate) stop: Stop,
+    /// The tool, where the session may know it.
+    pub(crate) tool: Option<Arc<Registered>>,
+    pub(crate) call: Call,
+}
+
 /// What the checks of this stage found, before it is a proof.
 struct Checked {
     tool: Arc<Registered>,
@@ -63,26 +77,32 @@ impl Named {
 }
 
 impl Admit {
-    pub(crate) fn new(catalogue: Arc<Catalogue>, limits: Limits) -> Self {
-        Self { catalogue, limits }
+    pub(crate) fn new(catalogue: Arc<Catalogue>, limits: Limits, redaction: Redaction) -> Self {
+        Self { catalogue, limits, redaction }
     }
 
-    pub(crate) fn enter(&self, named: Named, session: Arc<Session>, reference: Ref) -> Result<Admitted, Stop> {
+    pub(crate) fn enter(
+        &self,
+        named: Named,
+        session: Arc<Session>,
+        reference: Ref,
+    ) -> Result<Admitted, Box<Unadmitted>> {
         let started = Instant::now();
-        let mut trace = Trace::start();
+        let mut trace = Trace::start(&self.redaction);
         let checked = match self.check(&named, &session) {
             Ok(checked) => checked,
             Err(refusal) => {
                 let learned = with_spelling(Learned::new(), &named.naming);
                 let learned = learned.with("refused", refusal.code().as_str());
                 trace.note("admit", asked(learned, &session, named.call.traced.as_ref()));
-                return Err(Stop::refused(refusal, trace));
+                let tool = self.catalogue.find(&named.call.tool, &session).cloned();
+                return Err(Box::new(Unadmitted { stop: Stop::refused(refusal, trace), tool, call: named.call }));
             }
         };
         let Checked { tool, arguments, call_digest } = checked;
         let Named { call, naming } = named;
         let args_digest = arguments.digest();
-        let Parts { members, masked, leniencies, absent } = arguments.into_parts();
+        let Parts { members, masked, canonical, leniencies, absent } = arguments.into_parts();
         let learned = learned(&tool.contract, args_digest, call_digest, masked);
         let learned = with_spelling(learned, &naming);
         let learned = if leniencies.is_empty() { learned } else { learned.with("leniencies", json!(leniencies)) };
@@ -90,11 +110,14 @@ impl Admit {
         trace.note("admit", asked(learned, &session, call.traced.as_ref()));
         let deadline = started + tool.contract.deadline;
         let patience = call.patience.map_or(deadline, |patience| deadline.min(started + patience));
+        let subject = subject_of(&tool, &members, &session);
         Ok(Admitted {
             tool,
             session,
             reference,
             arguments: Arc::new(members),
+            canonical,
+            subject,
             args_digest,
             call_digest,
             leniencies,
@@ -173,6 +196,16 @@ impl Admitted {
 
     pub(crate) fn arguments(&self) -> &Arc<Map<String, Value>> {
         &self.arguments
+    }
+
+    /// The arguments as canonical JSON text.
+    pub(crate) fn canonical(&self) -> &str {
+        &self.canonical
+    }
+
+    /// The name of whoever's personal data the call carries.
+    pub(crate) fn subject(&self) -> Option<&str> {
+        self.subject.as_deref()
     }
 
     pub(crate) fn args_digest(&self) -> Digest {

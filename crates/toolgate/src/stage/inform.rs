@@ -22,6 +22,7 @@ use crate::lanes::{Lanes, Place};
 use crate::ledger::{Entry, GrantKey, Question, Recall, Stamp, State, Store, StoreError};
 use crate::policy::Policies;
 use crate::recovery::{Reconciled, Recovery};
+use crate::redaction::Redactor;
 use crate::refusal::{Code, Effect, Fix, Refusal, Retry};
 use crate::template::{Scope, visible};
 use crate::trace::Learned;
@@ -88,8 +89,13 @@ impl Inform {
         Self { store, lanes: Lanes::default(), facts, recovery, policies, clock }
     }
 
-    /// `gone` ends the waiting of a call whose caller has gone away.
-    pub(crate) async fn enter(&self, mut admitted: Admitted, gone: &CancellationToken) -> Result<Informed, Stop> {
+    /// `gone` ends the waiting of a call whose caller has gone away; what is found goes through `redactor` into the trace.
+    pub(crate) async fn enter(
+        &self,
+        mut admitted: Admitted,
+        redactor: &Redactor,
+        gone: &CancellationToken,
+    ) -> Result<Informed, Stop> {
         let learned = tokio::select! {
             biased;
             () = gone.cancelled() => Err(Trouble::refused(Refusal::before(Code::Cancelled), "the caller went away")),
@@ -102,7 +108,8 @@ impl Inform {
                     learned = learned.with("recall", action.recalled.name());
                 }
                 if !known.facts.is_empty() {
-                    learned = learned.with("facts", self.facts.masked(&admitted.tool().contract, &known.facts));
+                    let contract = &admitted.tool().contract;
+                    learned = learned.with("facts", self.facts.redacted(contract, &known.facts, redactor));
                 }
                 admitted.note("inform", learned);
                 Ok(Informed { admitted, known })

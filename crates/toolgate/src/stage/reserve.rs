@@ -123,7 +123,7 @@ impl Reserve {
                 retain_ms: u64::try_from(contract.once.retain.as_millis()).unwrap_or(u64::MAX),
                 grant: permitted.consent().map(|(approval, _)| approval.clone()),
                 holds: Vec::new(),
-                subject: None,
+                subject: admitted.subject().map(|name| self.store.key().subject(admitted.session().tenant(), name)),
             },
             owner: self.store.owner().clone(),
             lease_end,

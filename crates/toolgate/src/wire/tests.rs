@@ -14,9 +14,11 @@ use serde_json::value::RawValue;
 use super::*;
 use crate::call::Ref;
 use crate::ledger::StoreError;
+use crate::redaction::{Kept, Redaction};
 use crate::reply::{Answer, Outcome};
 use crate::schema::Truncated;
 use crate::trace::Trace;
+use crate::vault::GateKey;
 
 fn read(dialect: Dialect, message: &str) -> Turn {
     dialect.decode(message.as_bytes(), &Limits::default()).unwrap_or_else(|fault| panic!("{fault}\n{message}"))
@@ -253,7 +255,8 @@ fn anthropic(blocks: &str) -> String {
 }
 
 fn reply(answer: Answer) -> Reply {
-    Reply::new("1".to_owned(), "get_order".to_owned(), Ref::fresh(), answer, Trace::start())
+    let trace = Trace::start(&Redaction::new(GateKey::generate().unwrap(), Kept::Values));
+    Reply::new("1".to_owned(), "get_order".to_owned(), Ref::fresh(), answer, trace)
 }
 
 fn outcome(result: &str, truncated: Vec<Truncated>, content: bool) -> Answer {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::killed::in_doubt;
-use super::{refund, tokens};
+use super::{redacted, refund, tokens};
 use crate::door::{self, Run, toolgate};
 use crate::folder::Folder;
 use crate::serve::Serving;
@@ -98,7 +98,10 @@ fn every_answer_is_as_its_schema_says() {
     let doubted = doubted.path().to_str().unwrap();
     let unknown = Run::of(&mut toolgate(&["ledger", doubted, "list", "--unknown", "--json"]), "").json();
     let key = unknown[0]["key"].as_str().unwrap();
-    let answers: [(&str, &[&str], i32); 46] = [
+    let erasable = redacted::Desk::with_a_person("c17");
+    let erasable = erasable.dir();
+    let policies = folder.join("policies").to_str().unwrap().to_owned();
+    let answers: [(&str, &[&str], i32); 49] = [
         ("init", &["init", &new, "--dry-run"], 0),
         ("init", &["init", &new], 0),
         ("init", &import, 0),
@@ -129,8 +132,11 @@ fn every_answer_is_as_its_schema_says() {
         ("approvals approve", &["approvals", dir, "approve", &yes, "--as", "mia@acme"], 0),
         ("approvals deny", &["approvals", dir, "deny", &no, "--as", "mia@acme"], 0),
         ("approvals list", &["approvals", dir, "list"], 0),
+        ("audit erase", &["audit", erasable, "erase", "--subject", "c17"], 0),
         ("audit tail", &["audit", dir, "tail", "-n", "100"], 0),
         ("audit verify", &["audit", dir, "verify"], 0),
+        ("audit replay", &["audit", dir, "replay", "--policies", &policies], 0),
+        ("audit case", &["audit", dir, "case", reference], 0),
         ("why", &["why", dir, reference], 0),
         ("ledger list", &["ledger", doubted, "list"], 0),
         ("ledger show", &["ledger", doubted, "show", key], 0),

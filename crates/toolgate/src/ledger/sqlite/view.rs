@@ -9,10 +9,13 @@ use super::{Content, PATIENCE, STATEMENTS, broken, content};
 use crate::ledger::store::Pending;
 use crate::ledger::transact::{Rows, Stored, Transact};
 use crate::ledger::{Owner, StoreError};
+use crate::vault::GateKey;
 
 /// A ledger in an SQLite file that may be a copy, on a medium that cannot be written.
 pub(in crate::ledger) struct SqliteView {
     reader: Worker,
+    /// Of nothing: what is sealed is not read by a view.
+    key: GateKey,
     /// Nobody: a view opens no entries.
     nobody: Owner,
 }
@@ -32,7 +35,12 @@ impl SqliteView {
             Worker::reader("ledger-reader", &file, connection)
         };
         let reader = start().map_err(|error| error.of(&file))?;
-        Ok(Self { reader, nobody: Owner(String::new()) })
+        let key = GateKey::generate().map_err(|error| StoreError::Broken(error.to_string()))?;
+        Ok(Self { reader, key, nobody: Owner(String::new()) })
+    }
+
+    pub(in crate::ledger) fn key(&self) -> &GateKey {
+        &self.key
     }
 }
 
@@ -104,9 +112,10 @@ mod tests {
     fn without_a_log_it_is_read_with_nothing_made_beside_it() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("led?ger%.db");
-        drop(SqliteLedger::open(&folder.path().join("ledger.db")).unwrap());
+        drop(SqliteLedger::open(&folder.path().join("ledger.db"), None).unwrap());
         std::fs::rename(folder.path().join("ledger.db"), &path).unwrap();
         std::fs::remove_dir_all(folder.path().join("ledger.db.owners")).unwrap();
+        std::fs::remove_file(folder.path().join("ledger.db.key")).unwrap();
         assert_eq!(log_bytes(&path), 0);
         drop(connect(&immutable(&path)).unwrap());
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);

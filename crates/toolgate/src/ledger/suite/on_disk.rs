@@ -298,7 +298,7 @@ async fn a_process_that_is_killed_in_the_middle() {
 #[tokio::test]
 async fn a_failing_transaction_among_many_leaves_the_others() {
     let (_folder, path) = folder();
-    let ledger = SqliteLedger::open(&path).unwrap();
+    let ledger = SqliteLedger::open(&path, None).unwrap();
     let (go, held) = hold(&ledger).await;
     let mut answers = Vec::new();
     for n in 0..20_u64 {
@@ -327,7 +327,7 @@ async fn a_failing_transaction_among_many_leaves_the_others() {
 #[tokio::test]
 async fn too_much_waiting_work_is_turned_away_and_what_waits_is_done() {
     let (_folder, path) = folder();
-    let ledger = SqliteLedger::open(&path).unwrap();
+    let ledger = SqliteLedger::open(&path, None).unwrap();
     let (go, held) = hold(&ledger).await;
     let push = || {
         ledger.write(|rows| {
@@ -364,7 +364,7 @@ async fn what_was_asked_is_done_though_nobody_waits() {
 #[tokio::test]
 async fn a_list_that_takes_its_time_holds_up_no_call() {
     let (_folder, path) = folder();
-    let ledger = SqliteLedger::open(&path).unwrap();
+    let ledger = SqliteLedger::open(&path, None).unwrap();
     let (go, going) = std::sync::mpsc::channel::<()>();
     let listed = ledger.list(move |rows| {
         going.recv().unwrap();
