@@ -170,6 +170,12 @@ impl Ref {
         Self(ulid::Ulid::generate().to_string())
     }
 
+    /// The name that a store kept.
+    #[cfg(feature = "sqlite")]
+    pub(crate) fn kept(text: String) -> Self {
+        Self(text)
+    }
+
     /// The text of the name.
     pub fn as_str(&self) -> &str {
         &self.0

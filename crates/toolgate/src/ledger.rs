@@ -13,6 +13,8 @@
 //! `step` is the whole machine: no clock and no store inside. A store runs it within one transaction and persists
 //! what it returns.
 
+#[cfg(feature = "bench")]
+pub mod door;
 mod memory;
 mod operator;
 #[cfg(feature = "sqlite")]

@@ -120,9 +120,9 @@ impl Store {
         })
     }
 
-    /// The action with this key.
+    /// The outline of the action with this key.
     pub(crate) fn action_of_key(&self, key: Digest) -> Pending<'_, Option<Entry>> {
-        self.list(move |rows| rows.entry(EntryKey(key)))
+        self.list(move |rows| rows.outline(EntryKey(key)))
     }
 
     /// The records after the one with this number, in order, at most `limit`.

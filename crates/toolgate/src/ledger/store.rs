@@ -338,6 +338,13 @@ impl Store {
         self.read(|rows| rows.head())
     }
 
+    #[cfg(all(test, feature = "sqlite"))]
+    pub(super) async fn fill_disk(&self, full: bool) {
+        if let Kind::Sqlite(ledger) = &*self.0 {
+            assert_eq!(ledger.fill_disk(full).await, Ok(()));
+        }
+    }
+
     fn is_dead(&self, owner: &Owner) -> bool {
         match &*self.0 {
             Kind::Memory(ledger) => ledger.is_dead(owner),

@@ -1,7 +1,7 @@
 //! Whose personal data a store holds: the salts by which they can be told and read, until somebody is erased.
 
 use super::transact::{self, Rows, Stored};
-use super::{State, Store, StoreError};
+use super::{Entry, State, Store, StoreError};
 use crate::audit::Record;
 use crate::vault::{Salt, Subject};
 
@@ -38,7 +38,8 @@ impl Store {
             let page = self.list(move |rows| rows.entries_before(before, PAGE)).await?;
             let Some((last, _)) = page.last() else { return Ok(Some(holdings)) };
             before = *last;
-            for (_, entry) in page.iter().filter(|(_, entry)| entry.action.subject == Some(subject)) {
+            let theirs = |(_, entry): &&(u64, Entry)| entry.action.subject == Some(subject) && !entry.erased;
+            for (_, entry) in page.iter().filter(theirs) {
                 holdings.actions += 1;
                 holdings.in_doubt += match entry.state {
                     State::Open { .. } | State::Unknown { .. } => 1,

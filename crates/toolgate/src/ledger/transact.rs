@@ -30,10 +30,15 @@ pub(super) type Stored<T> = Result<T, StoreError>;
 /// What a store keeps, as one transaction sees it.
 pub(super) trait Rows {
     fn entry(&self, key: EntryKey) -> Stored<Option<Entry>>;
+    /// As [`entry`](Self::entry), but perhaps without its arguments, facts and answer: for whoever moves it on.
+    fn outline(&self, key: EntryKey) -> Stored<Option<Entry>> {
+        self.entry(key)
+    }
     fn put_entry(&mut self, entry: &Entry, change: Change) -> Stored<()>;
     fn remove_entry(&mut self, key: EntryKey) -> Stored<()>;
+    /// The outlines of the open entries.
     fn open_entries(&self) -> Stored<Vec<Entry>>;
-    /// At most `limit` entries with a number below `before`, the highest first. An entry keeps the number that it got
+    /// The outlines of at most `limit` entries with a number below `before`, the highest first. An entry keeps the number that it got
     /// when it was first put.
     fn entries_before(&self, before: u64, limit: usize) -> Stored<Vec<(u64, Entry)>>;
     /// At most `limit` entries in a state with a number below `before`, the highest first.
@@ -250,7 +255,7 @@ fn usable(rows: &dyn Rows, id: &str, slice: Digest, now: Millis) -> Stored<Optio
 /// The opened entry, if what the decision was based on still stands.
 fn open_entry(rows: &dyn Rows, new: NewEntry, now: Millis) -> Stored<Option<(Entry, Vec<Consequence>)>> {
     let NewEntry { key, action, owner, lease_end, reference, anew, stamp } = new;
-    let entry = rows.entry(key)?;
+    let entry = rows.outline(key)?;
     let lapsed = entry.as_ref().is_some_and(|entry| entry.lapsed(now));
     let revision = entry.as_ref().filter(|_| !lapsed).map_or(0, |entry| entry.revision);
     let lane = rows.lane(action.lane)?;
@@ -264,7 +269,7 @@ fn open_entry(rows: &dyn Rows, new: NewEntry, now: Millis) -> Stored<Option<(Ent
 
 pub(super) fn close(rows: &mut dyn Rows, closing: Closing, outcome: Record, now: Millis) -> Stored<bool> {
     let Closing { key, owner, attempt, verdict } = closing;
-    let entry = rows.entry(key)?;
+    let entry = rows.outline(key)?;
     let lane_version = next_lane_version(rows, entry.as_ref())?;
     let command = Command::Close { owner, attempt, verdict, lane_version, now };
     let closed = match step(key, entry.as_ref(), command) {

@@ -31,7 +31,7 @@ pub(super) fn enter(transaction: &Transaction<'_>, folder: PathBuf) -> Stored<Ow
     })?;
     transaction.execute("INSERT INTO owners (id) VALUES (?1)", params![lock.owner.0])?;
 
-    let idle = "SELECT id FROM owners WHERE id <> ?1 AND id NOT IN (SELECT owner FROM entries WHERE owner IS NOT NULL)";
+    let idle = "SELECT id FROM owners WHERE id <> ?1 AND id NOT IN (SELECT owner FROM entries WHERE state = 'open')";
     let mut idle = transaction.prepare(idle)?;
     let idle = idle.query_map(params![lock.owner.0], |row| row.get(0).map(Owner))?.collect::<Result<Vec<_>, _>>()?;
     for owner in idle.iter().filter(|owner| lock.finds_dead(owner)) {

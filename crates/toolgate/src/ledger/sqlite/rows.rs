@@ -1,113 +1,203 @@
-//! The tables. What is asked for has a column; the rest of an entry or an approval is one JSON text.
+//! The tables, as the transactions of the ledger see them.
 
-use rusqlite::{Connection, OptionalExtension, Params, Row, params};
+use std::cell::{Cell, RefCell, RefMut};
+
+use rusqlite::types::Type;
+use rusqlite::{CachedStatement, Connection, OptionalExtension, Params, Row, params};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::super::transact::{Change, Lane, Mark, Rows, Stored};
-use super::super::{ActionState, CounterKey, Entry, EntryKey, GrantKey, LaneKey, Owner, State};
-use super::{StoreError, broken};
+use super::super::{ActionState, CounterKey, Entry, EntryKey, GrantKey, Hold, LaneKey, Owner};
+use super::entries::ERASED;
+use super::sealing::Vault;
+use super::trouble::{damaged, unstorable};
 use crate::approval::{Approval, ApprovalState};
 use crate::audit::{Head, Sealed};
 use crate::clock::Millis;
 use crate::json::{self, Digest, Limits};
 use crate::vault::{Salt, Subject};
 
-/// Wide enough for all that is written: arguments, facts and answers have limits of their own.
+/// Wide enough for all that is written: what it is made of has limits of its own.
 const BODY: Limits = Limits { size: 256 << 20, depth: 512, members: 10_000_000 };
 
 /// The tables, within one transaction.
-pub(super) struct Tables<'c>(pub(super) &'c Connection);
+pub(super) struct Tables<'c> {
+    connection: &'c Connection,
+    /// None where the file is only looked at.
+    vault: Option<&'c Vault>,
+    seen: RefCell<Seen>,
+    /// Those of this transaction, by the address of their text: finding one costs less than hashing a text.
+    statements: RefCell<Vec<(&'static str, CachedStatement<'c>)>>,
+    erased: Cell<bool>,
+}
 
-impl Tables<'_> {
-    fn run(&self, sql: &str, values: impl Params) -> Stored<()> {
-        self.0.prepare_cached(sql)?.execute(values)?;
-        Ok(())
+/// What the transaction knows already and need not ask again.
+#[derive(Default)]
+pub(super) struct Seen {
+    head: Option<Head>,
+    /// The entry that was looked for last, and its row.
+    pub(super) entry: Option<(EntryKey, Option<i64>)>,
+    /// The lane that was looked for last, and its row.
+    lane: Option<(LaneKey, Option<i64>, Lane)>,
+}
+
+impl<'c> Tables<'c> {
+    pub(super) fn new(connection: &'c Connection, vault: Option<&'c Vault>) -> Self {
+        Self { connection, vault, seen: RefCell::default(), statements: RefCell::default(), erased: Cell::new(false) }
     }
 
-    fn one<T>(&self, sql: &str, values: impl Params, read: fn(&Row<'_>) -> rusqlite::Result<T>) -> Stored<Option<T>> {
-        Ok(self.0.prepare_cached(sql)?.query_row(values, read).optional()?)
+    pub(super) fn vault(&self) -> Option<&'c Vault> {
+        self.vault
     }
 
-    fn all<T>(&self, sql: &str, values: impl Params, read: fn(&Row<'_>) -> rusqlite::Result<T>) -> Stored<Vec<T>> {
-        let mut statement = self.0.prepare_cached(sql)?;
-        let found = statement.query_map(values, read)?.collect::<Result<_, _>>()?;
-        Ok(found)
+    pub(super) fn seen(&self) -> RefMut<'_, Seen> {
+        self.seen.borrow_mut()
     }
 
-    fn approvals(&self, sql: &str, values: impl Params) -> Stored<Vec<Approval>> {
+    /// What was seen may have been taken back.
+    pub(super) fn forget_seen(&self) {
+        self.seen.take();
+    }
+
+    /// Whether something was written whose earlier form must be left nowhere.
+    pub(super) fn has_erased(&self) -> bool {
+        self.erased.get()
+    }
+
+    #[cfg(test)]
+    pub(super) fn connection(&self) -> &'c Connection {
+        self.connection
+    }
+
+    /// The number of rows that a statement changed.
+    pub(super) fn changed(&self, sql: &'static str, values: impl Params) -> Stored<usize> {
+        self.with(sql, |statement| statement.execute(values))
+    }
+
+    pub(super) fn last_id(&self) -> i64 {
+        self.connection.last_insert_rowid()
+    }
+
+    pub(super) fn run(&self, sql: &'static str, values: impl Params) -> Stored<()> {
+        self.changed(sql, values).map(|_| ())
+    }
+
+    pub(super) fn one<T>(
+        &self,
+        sql: &'static str,
+        values: impl Params,
+        read: fn(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Stored<Option<T>> {
+        self.with(sql, |statement| statement.query_row(values, read).optional())
+    }
+
+    pub(super) fn all<T>(
+        &self,
+        sql: &'static str,
+        values: impl Params,
+        read: fn(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Stored<Vec<T>> {
+        self.with(sql, |statement| statement.query_map(values, read)?.collect())
+    }
+
+    fn with<T>(
+        &self,
+        sql: &'static str,
+        work: impl FnOnce(&mut CachedStatement<'c>) -> rusqlite::Result<T>,
+    ) -> Stored<T> {
+        let mut statements = self.statements.borrow_mut();
+        if let Some((_, statement)) = statements.iter_mut().find(|(text, _)| std::ptr::eq(*text, sql)) {
+            return Ok(work(statement)?);
+        }
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let done = work(&mut statement);
+        statements.push((sql, statement));
+        Ok(done?)
+    }
+
+    fn approvals(&self, sql: &'static str, values: impl Params) -> Stored<Vec<Approval>> {
         self.all(sql, values, text)?.iter().map(|body| parse(body)).collect()
+    }
+
+    /// The salt of a subject and its row, which is made if there is none.
+    pub(super) fn salt_for(&self, subject: Subject) -> Stored<(i64, Salt)> {
+        match self.standing_salt(subject)? {
+            Some(standing) => Ok(standing),
+            None => {
+                let salt = Salt::generate()?;
+                self.add_salt(subject, &salt)?;
+                Ok((self.last_id(), salt))
+            }
+        }
+    }
+
+    fn standing_salt(&self, subject: Subject) -> Stored<Option<(i64, Salt)>> {
+        let sql = "SELECT id, salt FROM salts WHERE subject = ?1 AND salt <> ?2 ORDER BY id DESC LIMIT 1";
+        self.one(sql, params![subject.as_bytes(), ERASED], |row| Ok((row.get(0)?, Salt(row.get(1)?))))
+    }
+
+    fn add_salt(&self, subject: Subject, salt: &Salt) -> Stored<()> {
+        self.run("INSERT INTO salts (subject, salt) VALUES (?1, ?2)", params![subject.as_bytes(), salt.0])
+    }
+
+    /// The lane and its row.
+    fn lane_row(&self, key: LaneKey) -> Stored<(Option<i64>, Lane)> {
+        if let Some((_, id, lane)) = self.seen().lane.filter(|(seen, ..)| *seen == key) {
+            return Ok((id, lane));
+        }
+        let sql = "SELECT l.id, l.version, l.needed_until, l.holder
+                   FROM lane_keys AS k CROSS JOIN lanes AS l ON l.id = k.id WHERE k.half = ?1 AND l.key = ?2";
+        let found = self.one(sql, params![half(key.as_bytes()), key.as_bytes()], |row| {
+            let holder = row.get::<_, Option<[u8; 32]>>(3)?.map(|key| EntryKey(Digest::from(key)));
+            Ok((row.get::<_, i64>(0)?, Lane { version: natural(row, 1)?, needed_until: millis(row, 2)?, holder }))
+        })?;
+        let (id, lane) = found.map_or((None, Lane::default()), |(id, lane)| (Some(id), lane));
+        self.seen().lane = Some((key, id, lane));
+        Ok((id, lane))
     }
 }
 
 impl Rows for Tables<'_> {
     fn entry(&self, key: EntryKey) -> Stored<Option<Entry>> {
-        let body = self.one("SELECT body FROM entries WHERE key = ?1", params![key.as_bytes()], text)?;
-        body.map(|body| parse(&body)).transpose()
+        self.whole_entry(key)
     }
 
-    fn put_entry(&mut self, entry: &Entry, _: Change) -> Stored<()> {
-        let body = print(entry)?;
-        let (state, owner, lease_end) = match &entry.state {
-            State::Open { owner, lease_end } => {
-                // Nothing may run under an entry that could not be read back.
-                parse::<Entry>(&body).map_err(|_| unstorable())?;
-                ("open", Some(&owner.0), Some(moment(*lease_end)))
-            }
-            State::Done { .. } => ("done", None, None),
-            State::Failed => ("failed", None, None),
-            State::Unknown { .. } => ("unknown", None, None),
-        };
-        self.run(
-            "INSERT INTO entries (key, state, owner, lease_end, lapses_at, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
-             ON CONFLICT (key) DO UPDATE SET state = excluded.state, owner = excluded.owner,
-                lease_end = excluded.lease_end, lapses_at = excluded.lapses_at, body = excluded.body",
-            params![entry.key.as_bytes(), state, owner, lease_end, entry.lapses_at().map(moment), body],
-        )
+    fn outline(&self, key: EntryKey) -> Stored<Option<Entry>> {
+        self.outline_of(key)
+    }
+
+    fn put_entry(&mut self, entry: &Entry, change: Change) -> Stored<()> {
+        self.write_entry(entry, change)
     }
 
     fn remove_entry(&mut self, key: EntryKey) -> Stored<()> {
-        self.run("DELETE FROM entries WHERE key = ?1", params![key.as_bytes()])
+        self.forget_entry(key)
     }
 
     fn open_entries(&self) -> Stored<Vec<Entry>> {
-        let bodies = self.all("SELECT body FROM entries WHERE owner IS NOT NULL ORDER BY lease_end", [], text)?;
-        bodies.iter().map(|body| parse(body)).collect()
+        self.outlines_open()
     }
 
     fn entries_before(&self, before: u64, limit: usize) -> Stored<Vec<(u64, Entry)>> {
-        let sql = "SELECT rowid, body FROM entries WHERE rowid < ?1 ORDER BY rowid DESC LIMIT ?2";
-        let before = i64::try_from(before).unwrap_or(i64::MAX);
-        let found: Vec<(i64, String)> =
-            self.all(sql, params![before, at_most(limit)], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        found.into_iter().map(|(number, body)| Ok((natural(number)?, parse(&body)?))).collect()
+        self.outlines_before(i64::try_from(before).unwrap_or(i64::MAX), at_most(limit))
     }
 
     fn entries_in(&self, state: ActionState, before: u64, limit: usize) -> Stored<Vec<(u64, Entry)>> {
-        // Said in the text, not as a value: only then an index over one state is used.
-        let own = match state {
-            ActionState::Open => "owner IS NOT NULL",
-            ActionState::Done => "state = 'done'",
-            ActionState::Failed => "state = 'failed'",
-            ActionState::Unknown => "state = 'unknown'",
-        };
-        let sql = format!("SELECT rowid, body FROM entries WHERE {own} AND rowid < ?1 ORDER BY rowid DESC LIMIT ?2");
-        let before = i64::try_from(before).unwrap_or(i64::MAX);
-        let found: Vec<(i64, String)> =
-            self.all(&sql, params![before, at_most(limit)], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        found.into_iter().map(|(number, body)| Ok((natural(number)?, parse(&body)?))).collect()
+        self.outlines_in(state, i64::try_from(before).unwrap_or(i64::MAX), at_most(limit))
     }
 
     fn entries_between(&self, first: EntryKey, last: EntryKey, limit: usize) -> Stored<Vec<Entry>> {
-        let sql = "SELECT body FROM entries WHERE key BETWEEN ?1 AND ?2 LIMIT ?3";
-        let bodies = self.all(sql, params![first.as_bytes(), last.as_bytes(), at_most(limit)], text)?;
-        bodies.iter().map(|body| parse(body)).collect()
+        self.outlines_between(first, last, at_most(limit))
+    }
+
+    fn entry_opened_by(&self, first: &str) -> Stored<Option<Entry>> {
+        self.outline_opened_by(first)
     }
 
     fn open_owners(&self) -> Stored<Vec<(Owner, Millis)>> {
-        let sql = "SELECT owner, min(lease_end) FROM entries WHERE owner IS NOT NULL GROUP BY owner";
-        let found: Vec<(String, i64)> = self.all(sql, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        found.into_iter().map(|(owner, lease_end)| Ok((Owner(owner), Millis(natural(lease_end)?)))).collect()
+        let sql = "SELECT owner, min(lease_end) FROM entries WHERE state = 'open' GROUP BY owner";
+        self.all(sql, [], |row| Ok((Owner(row.get(0)?), millis(row, 1)?)))
     }
 
     fn lapsed(&self, until: Millis, limit: usize) -> Stored<Vec<EntryKey>> {
@@ -117,38 +207,47 @@ impl Rows for Tables<'_> {
     }
 
     fn lane(&self, key: LaneKey) -> Stored<Lane> {
-        let sql = "SELECT version, needed_until, holder FROM lanes WHERE key = ?1";
-        let found: Option<(i64, i64, Option<[u8; 32]>)> =
-            self.one(sql, params![key.as_bytes()], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
-        let Some((version, needed_until, holder)) = found else { return Ok(Lane::default()) };
-        let holder = holder.map(|key| EntryKey(Digest::from(key)));
-        Ok(Lane { version: natural(version)?, needed_until: Millis(natural(needed_until)?), holder })
+        self.lane_row(key).map(|(_, lane)| lane)
     }
 
     fn put_lane(&mut self, key: LaneKey, lane: Lane) -> Stored<()> {
-        self.run(
-            "INSERT INTO lanes (key, version, needed_until, holder) VALUES (?1, ?2, ?3, ?4)
-             ON CONFLICT (key) DO UPDATE SET version = excluded.version, needed_until = excluded.needed_until,
-                holder = excluded.holder",
-            params![
-                key.as_bytes(),
-                integer(lane.version)?,
-                moment(lane.needed_until),
-                lane.holder.as_ref().map(EntryKey::as_bytes)
-            ],
-        )
+        let holder = lane.holder.as_ref().map(EntryKey::as_bytes);
+        let (version, until) = (integer(lane.version)?, moment(lane.needed_until));
+        let id = match self.lane_row(key)? {
+            (Some(id), _) => {
+                let sql = "UPDATE lanes SET version = ?2, needed_until = ?3, holder = ?4 WHERE id = ?1";
+                self.run(sql, params![id, version, until, holder])?;
+                id
+            }
+            (None, _) => {
+                let sql = "INSERT INTO lanes (key, version, needed_until, holder) VALUES (?1, ?2, ?3, ?4)";
+                self.run(sql, params![key.as_bytes(), version, until, holder])?;
+                let id = self.last_id();
+                self.run("INSERT INTO lane_keys (half, id) VALUES (?1, ?2)", params![half(key.as_bytes()), id])?;
+                id
+            }
+        };
+        self.seen().lane = Some((key, Some(id), lane));
+        Ok(())
     }
 
     fn forget_lanes(&mut self, until: Millis, limit: usize) -> Stored<usize> {
-        let sql = "DELETE FROM lanes WHERE rowid IN
-                   (SELECT rowid FROM lanes WHERE holder IS NULL AND needed_until <= ?1 LIMIT ?2)";
-        Ok(self.0.prepare_cached(sql)?.execute(params![moment(until), at_most(limit)])?)
+        let sql =
+            "SELECT id, key FROM lanes WHERE holder IS NULL AND needed_until <= ?1 ORDER BY needed_until LIMIT ?2";
+        let idle: Vec<(i64, [u8; 32])> =
+            self.all(sql, params![moment(until), at_most(limit)], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        self.seen().lane = None;
+        for (id, key) in &idle {
+            self.run("DELETE FROM lanes WHERE id = ?1", params![id])?;
+            self.run("DELETE FROM lane_keys WHERE half = ?1 AND id = ?2", params![half(key), id])?;
+        }
+        Ok(idle.len())
     }
 
     fn counted(&self, counter: CounterKey, window: Millis) -> Stored<u64> {
         let sql = "SELECT count FROM counts WHERE key = ?1 AND window = ?2";
-        let found = self.one(sql, params![counter.as_bytes(), moment(window)], |row| row.get::<_, i64>(0))?;
-        found.map_or(Ok(0), natural)
+        let found = self.one(sql, params![counter.as_bytes(), moment(window)], |row| natural(row, 0))?;
+        Ok(found.unwrap_or_default())
     }
 
     fn put_counted(&mut self, counter: CounterKey, window: Millis, count: u64, needed_until: Millis) -> Stored<()> {
@@ -161,15 +260,15 @@ impl Rows for Tables<'_> {
 
     fn forget_counts(&mut self, until: Millis, limit: usize) -> Stored<usize> {
         let sql = "DELETE FROM counts WHERE (key, window) IN
-                   (SELECT key, window FROM counts WHERE needed_until <= ?1 LIMIT ?2)";
-        Ok(self.0.prepare_cached(sql)?.execute(params![moment(until), at_most(limit)])?)
+                   (SELECT key, window FROM counts WHERE needed_until <= ?1 ORDER BY needed_until LIMIT ?2)";
+        self.changed(sql, params![moment(until), at_most(limit)])
     }
 
     fn high_water(&self) -> Stored<Mark> {
         let sql = "SELECT at, boot, uptime FROM high_water";
-        let found: Option<(i64, String, i64)> = self.one(sql, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
-        let Some((at, boot, uptime)) = found else { return Ok(Mark::default()) };
-        Ok(Mark { at: Millis(natural(at)?), boot, uptime: Millis(natural(uptime)?) })
+        let found =
+            self.one(sql, [], |row| Ok(Mark { at: millis(row, 0)?, boot: row.get(1)?, uptime: millis(row, 2)? }))?;
+        Ok(found.unwrap_or_default())
     }
 
     fn put_high_water(&mut self, mark: &Mark) -> Stored<()> {
@@ -181,17 +280,18 @@ impl Rows for Tables<'_> {
     }
 
     fn salt(&self, subject: Subject) -> Stored<Option<Salt>> {
-        let sql = "SELECT salt FROM salts WHERE subject = ?1";
-        Ok(self.one(sql, params![subject.as_bytes()], |row| row.get::<_, [u8; 32]>(0))?.map(Salt))
+        Ok(self.standing_salt(subject)?.map(|(_, salt)| salt))
     }
 
     fn put_salt(&mut self, subject: Subject, salt: &Salt) -> Stored<()> {
-        self.run("INSERT OR REPLACE INTO salts (subject, salt) VALUES (?1, ?2)", params![subject.as_bytes(), salt.0])
+        self.add_salt(subject, salt)
     }
 
     fn erase_salt(&mut self, subject: Subject) -> Stored<bool> {
-        let sql = "DELETE FROM salts WHERE subject = ?1";
-        Ok(self.0.prepare_cached(sql)?.execute(params![subject.as_bytes()])? > 0)
+        let sql = "UPDATE salts SET salt = ?2 WHERE subject = ?1 AND salt <> ?2";
+        let erased = self.changed(sql, params![subject.as_bytes(), ERASED])? > 0;
+        self.erased.set(self.erased.get() || erased);
+        Ok(erased)
     }
 
     fn approval(&self, id: &str) -> Stored<Option<Approval>> {
@@ -243,10 +343,15 @@ impl Rows for Tables<'_> {
     }
 
     fn head(&self) -> Stored<Head> {
+        if let Some(head) = self.seen().head {
+            return Ok(head);
+        }
         let sql = "SELECT seq, hash FROM records ORDER BY seq DESC LIMIT 1";
-        let found: Option<(i64, [u8; 32])> = self.one(sql, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        let Some((seq, hash)) = found else { return Ok(Head::empty()) };
-        Ok(Head { seq: natural(seq)?, hash: Digest::from(hash) })
+        let found =
+            self.one(sql, [], |row| Ok(Head { seq: natural(row, 0)?, hash: row.get::<_, [u8; 32]>(1)?.into() }))?;
+        let head = found.unwrap_or_else(Head::empty);
+        self.seen().head = Some(head);
+        Ok(head)
     }
 
     fn push_record(&mut self, record: Sealed) -> Stored<()> {
@@ -259,7 +364,9 @@ impl Rows for Tables<'_> {
                 record.hash.as_bytes(),
                 record.body
             ],
-        )
+        )?;
+        self.seen().head = Some(Head { seq: record.seq, hash: record.hash });
+        Ok(())
     }
 
     fn records(&self, after: u64, limit: usize) -> Stored<Vec<Sealed>> {
@@ -274,20 +381,37 @@ impl Rows for Tables<'_> {
     }
 }
 
+/// The first half of a key, by which its row is found.
+pub(super) fn half(key: &[u8; 32]) -> &[u8] {
+    key.split_at(16).0
+}
+
 fn text(row: &Row<'_>) -> rusqlite::Result<String> {
     row.get(0)
 }
 
+pub(super) fn natural(row: &Row<'_>, at: usize) -> rusqlite::Result<u64> {
+    let integer: i64 = row.get(at)?;
+    u64::try_from(integer).map_err(|_| rusqlite::Error::IntegralValueOutOfRange(at, integer))
+}
+
+pub(super) fn millis(row: &Row<'_>, at: usize) -> rusqlite::Result<Millis> {
+    natural(row, at).map(Millis)
+}
+
 fn sealed(row: &Row<'_>) -> rusqlite::Result<Sealed> {
-    let seq = row.get::<_, i64>(0)?;
     Ok(Sealed {
-        seq: u64::try_from(seq).map_err(|_| rusqlite::Error::IntegralValueOutOfRange(0, seq))?,
+        seq: natural(row, 0)?,
         reference: row.get(1)?,
         // What is no hash links to nothing, so that the chain names this entry.
         previous: Digest::from(row.get::<_, [u8; 32]>(2).unwrap_or_default()),
         hash: Digest::from(row.get::<_, [u8; 32]>(3).unwrap_or_default()),
         body: row.get(4)?,
     })
+}
+
+pub(super) fn parse_holds(text: &str, at: usize) -> rusqlite::Result<Vec<Hold>> {
+    parse(text).map_err(|error| rusqlite::Error::FromSqlConversionFailure(at, Type::Text, Box::new(error)))
 }
 
 fn print(value: &impl Serialize) -> Stored<String> {
@@ -300,7 +424,7 @@ fn parse<T: DeserializeOwned>(body: &str) -> Stored<T> {
 }
 
 /// A moment beyond what fits is as good as never, and so is the last that fits.
-fn moment(moment: Millis) -> i64 {
+pub(super) fn moment(moment: Millis) -> i64 {
     i64::try_from(moment.0).unwrap_or(i64::MAX)
 }
 
@@ -308,18 +432,6 @@ fn at_most(limit: usize) -> i64 {
     i64::try_from(limit).unwrap_or(i64::MAX)
 }
 
-fn integer(number: u64) -> Stored<i64> {
+pub(super) fn integer(number: u64) -> Stored<i64> {
     i64::try_from(number).map_err(|_| unstorable())
-}
-
-fn natural(number: i64) -> Stored<u64> {
-    u64::try_from(number).map_err(|_| damaged())
-}
-
-fn unstorable() -> StoreError {
-    broken("a value cannot be stored, so nothing was")
-}
-
-fn damaged() -> StoreError {
-    broken("it holds a row that cannot be read; it was changed by another program or is damaged")
 }

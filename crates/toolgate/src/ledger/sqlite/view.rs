@@ -4,8 +4,10 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 
+use super::layout::{Content, content};
+use super::trouble::broken;
 use super::worker::Worker;
-use super::{Content, PATIENCE, STATEMENTS, broken, content};
+use super::{PATIENCE, STATEMENTS};
 use crate::ledger::store::Pending;
 use crate::ledger::transact::{Rows, Stored, Transact};
 use crate::ledger::{Owner, StoreError};
@@ -32,10 +34,10 @@ impl SqliteView {
                 (Err(error), 0) => return Err(error),
                 (Err(_), _) => return Err(broken(LOG)),
             };
-            Worker::reader("ledger-reader", &file, connection)
+            Worker::reader("ledger-reader", &file, connection, None)
         };
         let reader = start().map_err(|error| error.of(&file))?;
-        let key = GateKey::generate().map_err(|error| StoreError::Broken(error.to_string()))?;
+        let key = GateKey::generate().map_err(|error| StoreError::from(error).of(&file))?;
         Ok(Self { reader, key, nobody: Owner(String::new()) })
     }
 
@@ -78,7 +80,7 @@ fn connect(path: &Path) -> Stored<Connection> {
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
     connection.pragma_update(None, "trusted_schema", false)?;
     match content(&Transaction::new_unchecked(&connection, TransactionBehavior::Deferred)?)? {
-        Content::Ledger => {}
+        Content::Ledger(_) => {}
         Content::Nothing => return Err(StoreError::Broken("it holds nothing yet".into())),
     }
     Ok(connection)

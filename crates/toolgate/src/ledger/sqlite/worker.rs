@@ -12,8 +12,10 @@ use tokio::sync::oneshot;
 use super::super::StoreError;
 use super::super::store::Pending;
 use super::super::transact::Stored;
-use super::broken;
+use super::checkpoints::Checkpoints;
 use super::rows::Tables;
+use super::sealing::Vault;
+use super::trouble::broken;
 
 /// How many jobs may wait; more are turned away.
 const QUEUE: usize = 1024;
@@ -21,13 +23,10 @@ const QUEUE: usize = 1024;
 /// How many jobs share a transaction at most.
 const BATCH: usize = 256;
 
-/// After about this many written jobs the log is worth copying back.
-const JOBS_PER_CHECKPOINT: usize = 256;
-
 /// A thread and what waits for it. Dropped, it does what still waits, and ends.
-pub(super) struct Worker<J = Job> {
+pub(super) struct Worker {
     /// `None` only while the worker is dropped.
-    queue: Option<SyncSender<J>>,
+    queue: Option<SyncSender<Job>>,
     thread: Option<JoinHandle<()>>,
     file: Arc<str>,
 }
@@ -47,27 +46,37 @@ type Answer = Box<dyn FnOnce(Stored<()>)>;
 
 impl Worker {
     /// The thread that writes: as many jobs as wait share a commit.
-    pub(super) fn writer(file: &str, connection: Connection, checkpoints: Worker<()>) -> Stored<Self> {
-        Self::spawn("ledger-writer", file, QUEUE, move |queue: Receiver<Job>| {
-            let mut written = 0;
+    pub(super) fn writer(
+        file: &str,
+        connection: Connection,
+        vault: Arc<Vault>,
+        checkpoints: Checkpoints,
+    ) -> Stored<Self> {
+        Self::spawn("ledger-writer", file, move |queue| {
             while let Ok(first) = queue.recv() {
                 let batch = once(first).chain(queue.try_iter()).take(BATCH);
-                written += together(&connection, TransactionBehavior::Immediate, batch);
-                if written >= JOBS_PER_CHECKPOINT {
-                    written = 0;
-                    checkpoints.nudge();
-                }
+                let written = together(&connection, &vault, &checkpoints, batch);
+                checkpoints.count(written);
             }
         })
     }
 
-    /// A thread that reads: each question sees one moment.
-    pub(super) fn reader(name: &str, file: &str, connection: Connection) -> Stored<Self> {
-        Self::spawn(name, file, QUEUE, move |queue: Receiver<Job>| {
-            while let Ok(job) = queue.recv() {
-                together(&connection, TransactionBehavior::Deferred, once(job));
+    /// A thread that reads: what waits is answered from one moment. Without a vault it reads nothing that is sealed.
+    pub(super) fn reader(name: &str, file: &str, connection: Connection, vault: Option<Arc<Vault>>) -> Stored<Self> {
+        Self::spawn(name, file, move |queue| {
+            while let Ok(first) = queue.recv() {
+                // INVARIANT (nothing older): the moment comes after the last question, so that whoever asks after a
+                // write is answered with it.
+                let asked: Vec<Job> = once(first).chain(queue.try_iter()).take(BATCH).collect();
+                answer_all(&connection, vault.as_deref(), asked);
             }
         })
+    }
+
+    fn spawn(name: &str, file: &str, run: impl FnOnce(Receiver<Job>) + Send + 'static) -> Stored<Self> {
+        let (queue, waiting) = sync_channel(QUEUE);
+        let thread = start(name, move || run(waiting))?;
+        Ok(Self { queue: Some(queue), thread: Some(thread), file: file.into() })
     }
 
     /// Lets the thread do `work` in a transaction, whether or not anybody waits for the answer.
@@ -103,51 +112,55 @@ impl Worker {
     }
 }
 
-impl Worker<()> {
-    /// The thread that copies the log back into the file, so that no commit has to wait for that.
-    pub(super) fn checkpoints(file: &str, connection: Connection) -> Stored<Self> {
-        Self::spawn("ledger-checkpoints", file, 1, move |queue: Receiver<()>| {
-            while queue.recv().is_ok() {
-                // One that fails is made up for by the next, or by the writer when the log has grown too long.
-                let _ = connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
-            }
-        })
-    }
-
-    /// Asks for a checkpoint; one that is already asked for will do.
-    fn nudge(&self) {
-        if let Some(queue) = &self.queue {
-            let _ = queue.try_send(());
-        }
-    }
-}
-
-impl<J: Send + 'static> Worker<J> {
-    fn spawn(name: &str, file: &str, bound: usize, run: impl FnOnce(Receiver<J>) + Send + 'static) -> Stored<Self> {
-        let (queue, waiting) = sync_channel(bound);
-        let thread = thread::Builder::new()
-            .name(name.into())
-            .spawn(move || run(waiting))
-            .map_err(|_| broken("its threads cannot be started; the system has run out of them"))?;
-        Ok(Self { queue: Some(queue), thread: Some(thread), file: file.into() })
-    }
-}
-
-impl<J> Drop for Worker<J> {
+impl Drop for Worker {
     fn drop(&mut self) {
         self.queue = None;
-        // The last job may own the last store, which then falls on this very thread.
-        if let Some(thread) = self.thread.take().filter(|thread| thread.thread().id() != thread::current().id()) {
-            let _ = thread.join();
+        join(self.thread.take());
+    }
+}
+
+pub(super) fn start(name: &str, run: impl FnOnce() + Send + 'static) -> Stored<JoinHandle<()>> {
+    let thread = thread::Builder::new().name(name.into()).spawn(run);
+    thread.map_err(|_| broken("its threads cannot be started; the system has run out of them"))
+}
+
+/// Waits for a thread to end, unless it is this one: the last job may own the last store.
+pub(super) fn join(thread: Option<JoinHandle<()>>) {
+    if let Some(thread) = thread.filter(|thread| thread.thread().id() != thread::current().id()) {
+        let _ = thread.join();
+    }
+}
+
+fn answer_all(connection: &Connection, vault: Option<&Vault>, jobs: Vec<Job>) {
+    match Transaction::new_unchecked(connection, TransactionBehavior::Deferred).map_err(StoreError::from) {
+        Ok(_transaction) => {
+            let mut tables = Tables::new(connection, vault);
+            for job in jobs {
+                (job(Ok(&mut tables)).answer)(Ok(()));
+            }
+        }
+        Err(error) => {
+            for job in jobs {
+                (job(Err(error.clone())).answer)(Err(error.clone()));
+            }
         }
     }
 }
 
 /// Runs jobs in one transaction and answers them when it is over; returns how many. A job that fails takes back what
 /// it wrote, and nothing of the others.
-fn together(connection: &Connection, behavior: TransactionBehavior, mut jobs: impl Iterator<Item = Job>) -> usize {
-    let mut answers: Vec<Answer> = Vec::new();
-    let outcome = transact(connection, behavior, &mut jobs, &mut answers);
+fn together(
+    connection: &Connection,
+    vault: &Vault,
+    checkpoints: &Checkpoints,
+    mut jobs: impl Iterator<Item = Job>,
+) -> usize {
+    let mut answers: Vec<Answer> = Vec::with_capacity(BATCH);
+    let outcome = transact(connection, vault, &mut jobs, &mut answers).map(|erased| {
+        if erased {
+            checkpoints.leave_no_trace(connection);
+        }
+    });
     if answers.is_empty() {
         // It did not even begin.
         let refusal = outcome.clone().err().unwrap_or_else(ended);
@@ -160,29 +173,33 @@ fn together(connection: &Connection, behavior: TransactionBehavior, mut jobs: im
     count
 }
 
+/// Returns whether something was erased.
 fn transact(
     connection: &Connection,
-    behavior: TransactionBehavior,
+    vault: &Vault,
     jobs: &mut impl Iterator<Item = Job>,
     answers: &mut Vec<Answer>,
-) -> Stored<()> {
-    let transaction = Transaction::new_unchecked(connection, behavior)?;
+) -> Stored<bool> {
+    let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;
+    let mut tables = Tables::new(connection, Some(vault));
     for job in jobs {
-        let begun = connection.prepare_cached("SAVEPOINT job").and_then(|mut begin| begin.execute([]));
-        let tables = &mut Tables(connection);
-        let Ran { keep, answer } = job(begun.map(|_| tables).map_err(StoreError::from));
+        let begun = tables.run("SAVEPOINT job", []);
+        let Ran { keep, answer } = job(begun.map(|()| &mut tables));
         answers.push(answer);
         if !keep {
             if connection.is_autocommit() {
                 // Some failures end the whole transaction, and what the jobs before wrote with it.
                 return Err(broken("a transaction beside this one failed so badly that both were undone; try again"));
             }
-            connection.prepare_cached("ROLLBACK TO job")?.execute([])?;
+            tables.run("ROLLBACK TO job", [])?;
+            tables.forget_seen();
         }
-        connection.prepare_cached("RELEASE job")?.execute([])?;
+        tables.run("RELEASE job", [])?;
     }
+    let erased = tables.has_erased();
+    drop(tables);
     transaction.commit()?;
-    Ok(())
+    Ok(erased)
 }
 
 fn ended() -> StoreError {

@@ -13,8 +13,13 @@ use super::super::store::Pending;
 use super::super::transact::Transact;
 use super::*;
 
+mod full;
+mod layout;
+mod sealed;
+
 const CHILD: &str = "TOOLGATE_TEST_LEDGER";
 const HOLDER: &str = "TOOLGATE_TEST_HELD";
+const OPENER: &str = "TOOLGATE_TEST_OPENED";
 
 fn folder() -> (TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
@@ -28,6 +33,17 @@ fn why_not(path: impl AsRef<Path>) -> String {
         Err(StoreError::Busy) => panic!("only busy"),
         Ok(_) => panic!("it opened"),
     }
+}
+
+/// Whether these bytes stand in any file of a folder.
+fn stands_in(folder: &Path, bytes: &[u8]) -> bool {
+    std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()).any(|path| {
+        if path.is_dir() {
+            return stands_in(&path, bytes);
+        }
+        let found = std::fs::read(&path).unwrap();
+        found.windows(bytes.len()).any(|window| window == bytes)
+    })
 }
 
 fn owner_files(path: &Path) -> usize {
@@ -203,8 +219,10 @@ async fn a_database_of_another_program_or_a_newer_version_is_left_as_it_is() {
     assert_eq!(std::fs::read(&foreign).unwrap(), before);
 
     drop(Store::sqlite(&path).unwrap());
-    Connection::open(&path).unwrap().pragma_update(None, "user_version", 2).unwrap();
+    Connection::open(&path).unwrap().pragma_update(None, "user_version", 3).unwrap();
     assert!(why_not(&path).contains("newer version"));
+    Connection::open(&path).unwrap().pragma_update(None, "user_version", 1).unwrap();
+    assert!(why_not(&path).contains("before the first release"));
 }
 
 #[tokio::test]
@@ -213,7 +231,7 @@ async fn a_row_that_was_damaged_is_an_error_and_not_an_absence() {
     let refund = Act::new("refund");
     let store = Store::sqlite(&path).unwrap();
     open(&store, &refund).await;
-    Connection::open(&path).unwrap().execute("UPDATE entries SET body = '{}'", []).unwrap();
+    Connection::open(&path).unwrap().execute("UPDATE entries SET contents = x'00'", []).unwrap();
     let Err(StoreError::Broken(text)) = store.recall(refund.question(), NOW).await else { panic!("it was read") };
     assert!(text.contains("ledger.db"), "{text}");
 }
@@ -229,6 +247,37 @@ fn many_open_a_new_file_at_once() {
         }
     });
     assert_eq!(owner_files(&path), 0);
+}
+
+#[test]
+fn many_processes_open_a_new_file_at_once_and_share_its_key() {
+    let (_folder, path) = folder();
+    let start = || {
+        Process::new(std::env::current_exe().unwrap())
+            .args(["--exact", "--ignored", "ledger::suite::on_disk::a_process_that_opens_a_file_among_many"])
+            .env(OPENER, &path)
+            .stdout(std::process::Stdio::null())
+            .spawn()
+            .unwrap()
+    };
+    let mut all: Vec<_> = (0..6).map(|_| start()).collect();
+    for child in &mut all {
+        assert!(child.wait().unwrap().success());
+    }
+    drop(Store::sqlite(&path).unwrap());
+    assert_eq!(owner_files(&path), 0);
+}
+
+#[tokio::test]
+#[ignore = "runs only as a child of the story above"]
+async fn a_process_that_opens_a_file_among_many() {
+    let Ok(path) = std::env::var(OPENER) else { return };
+    let name: &'static str = Box::leak(Ref::fresh().to_string().into_boxed_str());
+    let refund = Act { lane: name, ..Act::new(name) };
+    let store = Store::sqlite(path).unwrap();
+    open(&store, &refund).await;
+    assert!(close(&store, &refund, 1, done("1")).await);
+    assert_eq!(entry(&store, &refund).await.action.arguments, json!({"name": name}));
 }
 
 #[tokio::test(flavor = "multi_thread")]
