@@ -8,6 +8,7 @@ use toolgate::contract::Contract;
 use toolgate::gate::Unhidden;
 use toolgate::json::{self, Limits};
 use toolgate::ledger::Store;
+use toolgate::refusal::Code;
 
 use crate::cases::Cases;
 use crate::cli::failure::FailureCode;
@@ -46,21 +47,15 @@ enum Sent {
     Nothing,
 }
 
-/// Codes that rest on what was before or beside a call. A case has neither.
-const OF_THE_MOMENT: [&str; 13] = [
-    "already_done",
-    "approval_invalid",
-    "budget_exhausted",
-    "cancelled",
-    "in_progress",
-    "invalid_result",
-    "key_conflict",
-    "limit_reached",
-    "outcome_unknown",
-    "overloaded",
-    "result_too_large",
-    "timed_out",
-    "tool_failed",
+/// Codes that a call is refused with for what it is. All others rest on what was before or beside it, and a case has
+/// neither.
+const OF_THE_CALL: [Code; 6] = [
+    Code::UnknownTool,
+    Code::InvalidJson,
+    Code::InvalidArguments,
+    Code::Forbidden,
+    Code::RuleFailed,
+    Code::ApprovalRequired,
 ];
 
 impl Case {
@@ -220,7 +215,7 @@ fn expected(record: &Value, notes: &mut Vec<String>) -> Value {
     };
     match code {
         None => json!("ok"),
-        Some(code) if OF_THE_MOMENT.contains(&code) => {
+        Some(code) if !Code::parse(code).is_some_and(|code| OF_THE_CALL.contains(&code)) => {
             notes.push(format!(
                 "it ended as {code}, which rests on what was before or beside it; the case is the call alone"
             ));
