@@ -62,6 +62,11 @@ impl Cases {
         (Self(cases), findings)
     }
 
+    /// The only case of a line, or everything that is wrong with it.
+    pub(crate) fn of_line(text: &str) -> Result<Self, Vec<Finding>> {
+        Ok(Self(vec![Case::read(Path::new("a case"), 1, text)?]))
+    }
+
     /// How many there are.
     pub(crate) fn count(&self) -> usize {
         self.0.len()

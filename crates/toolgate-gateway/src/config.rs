@@ -120,17 +120,34 @@ pub fn load(dir: &Path, purpose: Purpose) -> Result<Loaded, LoadError> {
 
 /// Loads the gate of a folder, with what the folder cannot say, such as another clock, said to the builder.
 pub fn load_with(dir: &Path, purpose: Purpose, adjust: impl FnOnce(Builder) -> Builder) -> Result<Loaded, LoadError> {
-    let Ready { gate, identity, http, operator_speaks, set_aside, warnings, upstreams } =
-        ready_with(dir, purpose, adjust)?;
+    loaded(ready_with(dir, purpose, Path::new(POLICIES), adjust)?)
+}
+
+/// Loads the gate that a folder would be with the policies of another one, to look at what they would say. The store is
+/// left alone.
+pub(crate) fn load_to_review(dir: &Path, policies: &Path) -> Result<Loaded, LoadError> {
+    // A path that the folder's own is put before stays as it is only where it begins at the root.
+    let policies = std::path::absolute(policies).unwrap_or_else(|_| policies.to_owned());
+    loaded(ready_with(dir, Purpose::Look, &policies, |builder| builder)?)
+}
+
+fn loaded(ready: Ready) -> Result<Loaded, LoadError> {
+    let Ready { gate, identity, http, operator_speaks, set_aside, warnings, upstreams } = ready;
     Ok(Loaded { gate: gate.open()?, identity, http, operator_speaks, set_aside, warnings, upstreams })
 }
 
 /// Reads and checks a folder for a server, and leaves it as it is: its gate is opened by whoever needs it.
 pub fn ready(dir: &Path, strict: bool) -> Result<Ready, LoadError> {
-    ready_with(dir, if strict { Purpose::Run } else { Purpose::Serve }, |builder| builder)
+    let purpose = if strict { Purpose::Run } else { Purpose::Serve };
+    ready_with(dir, purpose, Path::new(POLICIES), |builder| builder)
 }
 
-fn ready_with(dir: &Path, purpose: Purpose, adjust: impl FnOnce(Builder) -> Builder) -> Result<Ready, LoadError> {
+fn ready_with(
+    dir: &Path,
+    purpose: Purpose,
+    policies: &Path,
+    adjust: impl FnOnce(Builder) -> Builder,
+) -> Result<Ready, LoadError> {
     let mut reader = Reader::of(dir);
     let settings = reader.settings();
     let databases = settings.as_ref().map(|settings| settings.databases.clone()).unwrap_or_default();
@@ -142,7 +159,7 @@ fn ready_with(dir: &Path, purpose: Purpose, adjust: impl FnOnce(Builder) -> Buil
     };
     let means = Means { databases, upstreams, contracts: dir.join(reader::CONTRACTS) };
     let sources = reader.contracts();
-    let policies = reader.policies();
+    let policies = reader.policies(policies);
     if let Some(Settings { identity: Identity::Tokens(tokens), .. }) = &settings {
         reader.findings.extend(tokens.faults());
     }
@@ -249,5 +266,7 @@ pub fn identity(dir: &Path) -> Result<Identity, LoadError> {
 
 /// The file of the folder's settings.
 const SETTINGS: &str = "toolgate.toml";
+/// The folder of the policies.
+const POLICIES: &str = "policies";
 /// The file of what was imported.
 const LOCK: &str = "toolgate.lock";

@@ -129,7 +129,7 @@ impl Identity {
 
     /// The session of somebody at the command line who says what became of an action of `tenant`: whoever the operating
     /// system says, or somebody whom they name and for whom the folder lets them speak.
-    pub fn operator(&self, named: Option<&str>, tenant: &str, operator_speaks: bool) -> Result<Session, Unlisted> {
+    pub fn speaker(&self, named: Option<&str>, tenant: &str, operator_speaks: bool) -> Result<Session, Unlisted> {
         let session = match named {
             None => return operator::session(Some(tenant)),
             Some(named) => self.approver(Some(named), None, operator_speaks)?,

@@ -38,15 +38,17 @@ enum Step {
 }
 
 /// The pages beside the README.
-const PAGES: [&str; 10] = [
+const PAGES: [&str; 12] = [
     "docs/admit.md",
     "docs/audit.md",
     "docs/definitions.md",
     "docs/dialects.md",
     "docs/folder.md",
     "docs/http.md",
+    "docs/ledger.md",
     "docs/lenient.md",
     "docs/mcp.md",
+    "docs/policies-review.md",
     "docs/schemas.md",
     "docs/streams.md",
 ];

@@ -6,6 +6,7 @@ mod keeper;
 mod late;
 mod recorder;
 mod records;
+mod rejudge;
 mod rulings;
 #[cfg(test)]
 mod steadiness;
@@ -47,6 +48,7 @@ pub use erasure::{Erased, InDoubt, NotErased, erase};
 use keeper::Keeper;
 use recorder::Recorder;
 use records::Heading;
+pub use rejudge::{Decided, Ended, Recorded, Undecided, Unhidden};
 pub use rulings::{NotRuled, Ruling};
 
 /// Decides whether proposed calls may happen, makes them happen under limits and at most once, and answers.

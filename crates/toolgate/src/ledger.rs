@@ -60,7 +60,6 @@ use crate::refusal::Effect;
 use crate::session::Principal;
 use crate::vault::Subject;
 
-pub(crate) use operator::ACTION;
 pub use operator::{ActionState, History, NotNamed, SHORTEST_KEY, Wanted};
 pub(crate) use store::{Closing, GrantKey, NewEntry, Opened, Opening, Proposed, Question, Recall, Stamp, Taking};
 pub use store::{Store, StoreError};

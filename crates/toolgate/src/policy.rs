@@ -38,6 +38,7 @@ use crate::session::Session;
 pub use fault::{PolicyCode, PolicyFault};
 
 use schema::Vocabulary;
+use shape::{Field, Shape};
 use slices::{Kinds, Slice};
 use source::Source;
 use verdict::Case;
@@ -115,6 +116,17 @@ pub(crate) struct Ask<'a> {
     pub(crate) facts: &'a Map<String, Value>,
     /// The id of what is acted on, which has been proved to be the session's tenant's.
     pub(crate) resource: Option<&'a str>,
+}
+
+impl Ask<'_> {
+    /// What stands under a member of the context that is made of values.
+    fn values(&self, name: &str) -> Option<&Map<String, Value>> {
+        match name {
+            "input" => Some(self.arguments),
+            "facts" => Some(self.facts),
+            _ => None,
+        }
+    }
 }
 
 /// What the policies say of a call.
@@ -275,6 +287,28 @@ impl Policies {
     /// Whether some policy of `tool` may ask for consent.
     pub(crate) fn may_ask(&self, tool: &str) -> bool {
         self.slices.get(tool).is_some_and(|slice| slice.may_ask)
+    }
+
+    /// The first value of a call that the policies of `tool` read and that is hidden from whoever asks: a JSON pointer into
+    /// the context.
+    pub(crate) fn reads_hidden(&self, ask: &Ask<'_>, hidden: &dyn Fn(&Value) -> bool) -> Option<String> {
+        let Shape::Record(fields) = &self.slices.get(ask.tool)?.context else { return None };
+        fields.iter().find_map(|Field { name, shape, .. }| {
+            let (Shape::Record(members), Some(values)) = (shape, ask.values(name)) else { return None };
+            let read = |field: &Field| {
+                let found = context::hidden_in(&field.shape, values.get(&field.name)?, hidden)?;
+                Some(found.inside(&field.name).inside(name).pointer())
+            };
+            members.iter().find_map(read)
+        })
+    }
+
+    /// The facts that the policies of `tool` read.
+    pub(crate) fn facts_read(&self, tool: &str) -> Vec<&str> {
+        let Some(Shape::Record(fields)) = self.slices.get(tool).map(|slice| &slice.context) else { return Vec::new() };
+        let facts = fields.iter().find(|field| field.name == "facts").map(|field| &field.shape);
+        let Some(Shape::Record(facts)) = facts else { return Vec::new() };
+        facts.iter().map(|fact| fact.name.as_str()).collect()
     }
 
     fn case<'a>(&'a self, ask: &'a Ask<'a>) -> Result<Case<'a>, Why> {

@@ -23,6 +23,7 @@ mod pattern;
 mod problems;
 mod project;
 mod readings;
+mod sample;
 pub(crate) mod strict;
 mod unions;
 mod walk;

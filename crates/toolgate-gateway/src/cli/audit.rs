@@ -1,6 +1,8 @@
 //! `toolgate audit`: the record, and whether it holds.
 
+mod case;
 mod erase;
+mod replay;
 
 use std::path::PathBuf;
 
@@ -36,6 +38,10 @@ enum Action {
         #[arg(long)]
         json: bool,
     },
+    /// Decide the recorded calls again under other policies, and tell what would change
+    Replay(replay::Replay),
+    /// Print a recorded call as a case: a line for a file of the folder's cases/
+    Case(case::Case),
     Erase(erase::Erase),
     /// Show the last records
     #[command(after_help = "Example:\n  toolgate audit shop tail -n 5")]
@@ -78,6 +84,8 @@ impl Audit {
                     }
                 }
             }
+            Action::Replay(replay) => replay.run(&dir, &open_store(&dir, output)?, output).await,
+            Action::Case(case) => case.run(&dir, &open_store(&dir, output)?, output).await,
             Action::Tail { count, json } => {
                 let store = open_store(&dir, output)?;
                 let records = store.tail(count).await?;

@@ -123,6 +123,10 @@ codes! {
     BeingReconciled = "being_reconciled" => Refused,
     /// The result cannot be one of the tool.
     ResultUnfit = "result_unfit" => Refused,
+    /// The record does not hold what was sent.
+    NotKept = "not_kept" => Refused,
+    /// What the record tells of cannot be a case.
+    NotACase = "not_a_case" => Refused,
     /// Actions of whoever is to be erased may be running, or nobody knows how they ended.
     SubjectInDoubt = "subject_in_doubt" => Refused,
     /// The chain of the record does not hold.

@@ -45,9 +45,7 @@ enum Action {
         json: bool,
     },
     /// Say what became of an action that is unknown
-    #[command(
-        after_help = "Example:\n  toolgate ledger shop resolve 3f9a1c04 none --why 'the bank has no such payment'"
-    )]
+    #[command(after_help = "Example:\n  toolgate ledger shop resolve 3f9a1c04 none --why 'the bank has none'")]
     Resolve(Resolve),
 }
 
@@ -226,7 +224,7 @@ impl Resolve {
             gate.sweep().await?;
         }
         let action = named(gate.store(), &self.key, dir).await?;
-        let by = loaded.identity.operator(self.user.as_deref(), &action.tenant, loaded.operator_speaks)?;
+        let by = loaded.identity.speaker(self.user.as_deref(), &action.tenant, loaded.operator_speaks)?;
         let resolved = match self.dry_run {
             true => gate.dry_rule(action.key, ruling).await,
             false => gate.rule(action.key, ruling, why, &by).await,
@@ -311,12 +309,12 @@ fn since(action: &Listed) -> Option<Millis> {
     action.at.or_else(|| action.first.given_at())
 }
 
-/// An action in a line.
+/// An action in a line. Nothing stands right behind a moment, so that it can be copied.
 fn summary(action: &Listed) -> String {
     let time = |at: Option<Millis>| at.map_or_else(|| "-".to_owned(), |at| at.to_string());
     let lease = action.lease_end.map_or_else(String::new, |end| format!(", lease until {end}"));
     format!(
-        "{}  {:7} {} by {}@{} since {}{lease}: {}",
+        "{}  {:7} {} by {}@{} since {}{lease}; {}",
         prefix(action),
         action.state,
         action.tool,

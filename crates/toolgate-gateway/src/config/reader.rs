@@ -132,9 +132,9 @@ impl<'a> Reader<'a> {
         named.iter().filter_map(|file| self.read_text(file)).collect()
     }
 
-    /// The policies. An empty folder denies all; a missing one is a fault, since nobody could have meant it.
-    pub(super) fn policies(&mut self) -> Vec<Source> {
-        let Some(Files { named, others }) = self.files("policies", "cedar") else {
+    /// The policies, in their folder. An empty one denies all; a missing one is a fault, since nobody could have meant it.
+    pub(super) fn policies(&mut self, folder: &Path) -> Vec<Source> {
+        let Some(Files { named, others }) = self.files(folder, "cedar") else {
             let hint = "make the folder policies/; while it is empty, every call is denied";
             let finding = Finding::of_file("policies", "no_policies", "there is no folder `policies`");
             self.findings.push(finding.hint(Some(hint.into())));
@@ -213,7 +213,8 @@ impl<'a> Reader<'a> {
 
     /// The files of a folder, sorted; `None` where there is no such folder. What is passed over would be missed: a
     /// policy that nobody reads forbids nothing.
-    fn files(&mut self, folder: &str, ending: &str) -> Option<Files> {
+    fn files(&mut self, folder: impl AsRef<Path>, ending: &str) -> Option<Files> {
+        let folder = folder.as_ref();
         let entries = match std::fs::read_dir(self.dir.join(folder)) {
             Ok(entries) => entries,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return None,
@@ -229,7 +230,7 @@ impl<'a> Reader<'a> {
         let mut files = Files::default();
         for entry in entries {
             let file = match entry {
-                Ok(entry) => Path::new(folder).join(entry.file_name()),
+                Ok(entry) => folder.join(entry.file_name()),
                 Err(error) => {
                     self.findings.push(Finding::of_file(
                         folder,

@@ -7,7 +7,7 @@ use super::Gate;
 use crate::audit::{Kind, Record};
 use crate::clock::Millis;
 use crate::json::Digest;
-use crate::ledger::{ACTION, Entry, Finding, Listed, Rejected, State, StoreError};
+use crate::ledger::{Entry, Finding, Listed, Rejected, State, StoreError};
 use crate::refusal::{Code, Effect, Refusal};
 use crate::reply::Answer;
 use crate::result;
@@ -89,7 +89,8 @@ impl Gate {
         let entry = self.unknown(key).await?;
         let finding = self.finding(&entry, ruling)?;
         let now = self.now();
-        let record = record(by.clone(), why.to_owned(), finding.clone(), now);
+        let why = self.line.redaction.text(why).into_owned();
+        let record = record(by.clone(), why, finding.clone(), now);
         match self.line.store.rule(entry.key, finding, record, now).await? {
             Ok(entry) => Ok(entry.listed()),
             Err(Rejected::Running | Rejected::AlreadyDone | Rejected::InDoubt | Rejected::Stale) => {
@@ -166,18 +167,12 @@ fn record(by: Session, why: String, finding: Finding, now: Millis) -> Box<dyn Fn
         tell("requester", json!(entry.action.principal));
         tell("attempt", json!(entry.attempt));
         tell("idempotency_key", json!(entry.downstream_key()));
-        tell("args_digest", json!(entry.action.args_digest));
-        tell(ACTION, json!(entry.key.hex()));
         tell("why", json!(why));
-        match finding {
-            Finding::Done { answer } => {
-                tell("effect", json!("done"));
-                tell("answer_digest", json!(Digest::of(answer.as_bytes())));
-            }
-            Finding::NotDone => {
-                tell("effect", json!("none"));
-            }
-        }
+        let effect = match finding {
+            Finding::Done { .. } => Effect::Done,
+            Finding::NotDone => Effect::None,
+        };
+        tell("effect", json!(effect));
         Record::new(Kind::Ruling, now, entry.first.clone(), body)
     })
 }

@@ -1,5 +1,6 @@
 //! The ledger as its operator sees it: the actions of all tenants by their state, and one action by what names it.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use super::store::Pending;
@@ -96,16 +97,16 @@ impl Store {
     }
 
     /// The action that a text names: its key, the beginning of its key (at least [`SHORTEST_KEY`] digits), or the `ref` of
-    /// one of its attempts.
+    /// an attempt, as far as the record tells which action it was of.
     pub async fn action(&self, named: &str) -> Result<Result<Listed, NotNamed>, StoreError> {
-        let named = match Prefix::read(named) {
-            Some(prefix) => prefix,
-            None => match self.history(named).await?.iter().find_map(action_of) {
-                Some(key) => Prefix { first: EntryKey(key), last: EntryKey(key) },
-                None => return Ok(Err(NotNamed::Missing)),
-            },
-        };
-        self.between(named).await
+        if let Some(prefix) = Prefix::read(named) {
+            return self.between(prefix).await;
+        }
+        let records = self.history(named).await?;
+        let Some(record) = records.first() else { return Ok(Err(NotNamed::Missing)) };
+        let first = records.iter().find_map(first_of).unwrap_or_else(|| record.reference.clone());
+        let found = self.list(move |rows| rows.entry_opened_by(&first)).await?;
+        Ok(found.map(Entry::listed).ok_or(NotNamed::Missing))
     }
 
     fn between(&self, Prefix { first, last }: Prefix) -> Pending<'_, Result<Listed, NotNamed>> {
@@ -119,42 +120,47 @@ impl Store {
         })
     }
 
-    /// The action with this key.
+    /// The outline of the action with this key.
     pub(crate) fn action_of_key(&self, key: Digest) -> Pending<'_, Option<Entry>> {
-        self.list(move |rows| rows.entry(EntryKey(key)))
+        self.list(move |rows| rows.outline(EntryKey(key)))
+    }
+
+    /// The records after the one with this number, in order, at most `limit`.
+    pub async fn records_after(&self, after: u64, limit: usize) -> Result<Vec<Sealed>, StoreError> {
+        self.records(after, limit).await
     }
 
     /// The records of an action: of its first attempt, and of what came of it since, as far as a bounded part of the
     /// record tells.
     pub async fn history_of(&self, action: &Listed) -> Result<History, StoreError> {
-        let mut history = History { records: self.history(action.first.as_str()).await?, whole: true };
-        let Some(start) = history.records.iter().map(|record| record.seq).min() else { return Ok(history) };
-        let tells = format!("\"{ACTION}\":\"{}\"", action.key);
-        let mut after = start;
+        let first = action.first.as_str();
+        let mut history = History { records: self.history(first).await?, whole: true };
+        let Some(mut after) = history.records.first().map(|record| record.seq) else { return Ok(history) };
+        let mut attempts = BTreeSet::new();
         for _ in 0..PAGES {
             let page = self.records(after, RECORDS).await?;
-            let Some(last) = page.last() else { break };
-            after = last.seq;
             history.whole = page.len() < RECORDS;
-            let others = page.into_iter().filter(|record| record.reference != action.first.as_str());
-            history.records.extend(others.filter(|record| record.body.contains(&tells)));
+            after = page.last().map_or(after, |last| last.seq);
+            // A name like this is given once: what speaks of it speaks of the action.
+            let others = page.into_iter().filter(|record| record.reference != first && record.body.contains(first));
+            attempts.extend(others.map(|record| record.reference));
             if history.whole {
                 break;
             }
+        }
+        for attempt in attempts {
+            history.records.extend(self.history(&attempt).await?);
         }
         history.records.sort_by_key(|record| record.seq);
         Ok(history)
     }
 }
 
-/// The name under which a record tells the key of its action.
-pub(crate) const ACTION: &str = "action";
-
-/// The key of the action that a record tells of.
-fn action_of(record: &Sealed) -> Option<Digest> {
+/// The attempt that first opened the action which a record tells of.
+fn first_of(record: &Sealed) -> Option<String> {
     let body = record.told()?;
     let stages = body.get("stages").and_then(|stages| stages.as_array()).into_iter().flatten();
-    stages.chain([&body]).find_map(|part| part.get(ACTION)?.as_str()?.parse().ok())
+    stages.chain([&body]).find_map(|part| Some(part.get("first_ref")?.as_str()?.to_owned()))
 }
 
 /// The keys that begin with some digits.
@@ -174,13 +180,6 @@ impl Prefix {
             digits.parse().ok().map(EntryKey)
         };
         fits.then(|| Some(Self { first: filled('0')?, last: filled('f')? })).flatten()
-    }
-}
-
-impl EntryKey {
-    /// The 64 digits of it.
-    pub(crate) fn hex(self) -> String {
-        self.0.hex()
     }
 }
 
@@ -268,9 +267,7 @@ mod tests {
             anew: false,
             stamp: Stamp { revision: 0, lane_version: 0 },
         };
-        let stages = json!([{ "stage": "inform", ACTION: key.0.hex() }]);
-        let body = Map::from_iter([("stages".to_owned(), stages)]);
-        let intent = Record::new(Kind::Intent, Millis(1), reference.clone(), body);
+        let intent = Record::new(Kind::Intent, Millis(1), reference.clone(), Map::new());
         let opening = Opening { entry: Some(entry), grant: None, takings: Vec::new(), intent };
         assert!(matches!(store.open(opening, Millis(1)).await.unwrap(), Opened::Open { .. }));
         (key, reference)
@@ -361,9 +358,16 @@ mod tests {
             assert_eq!(rule(done, 42).await.unwrap().unwrap_err(), Rejected::AlreadyDone);
             let action = store.action(reference.as_str()).await.unwrap().unwrap();
             assert_eq!((action.state, action.at), ("done", Some(Millis(41))));
-            let history = store.history_of(&action).await.unwrap();
-            assert!(history.whole);
-            assert_eq!(history.records.len(), 3, "intent, lost, ruling: {:?}", history.records);
+            let first = Map::from_iter([("first_ref".to_owned(), json!(reference))]);
+            let replay = Record::new(Kind::Replay, Millis(43), Ref::fresh(), first);
+            let other = Record::new(Kind::Read, Millis(44), Ref::fresh(), Map::new());
+            store.append(vec![replay.clone(), other.clone()]).await.unwrap();
+            assert_eq!(store.action(replay.reference().as_str()).await.unwrap().unwrap().key, action.key);
+            assert_eq!(store.action(other.reference().as_str()).await.unwrap(), Err(NotNamed::Missing));
+            let History { records, whole } = store.history_of(&action).await.unwrap();
+            assert!(whole);
+            let seqs: Vec<u64> = records.iter().map(|record| record.seq).collect();
+            assert_eq!(seqs, [1, 2, 3, 4], "intent, lost, ruling, replay");
         }
     }
 }

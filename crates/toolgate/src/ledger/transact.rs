@@ -54,34 +54,18 @@ pub(super) trait Rows {
     fn entries_before(&self, before: u64, limit: usize) -> Stored<Vec<(u64, Entry)>>;
     /// At most `limit` entries in a state with a number below `before`, the highest first.
     fn entries_in(&self, state: ActionState, before: u64, limit: usize) -> Stored<Vec<(u64, Entry)>> {
-        let (mut found, mut before) = (Vec::new(), before);
-        loop {
-            let page = self.entries_before(before, LOOKED_THROUGH)?;
-            let Some((last, _)) = page.last() else { return Ok(found) };
-            before = *last;
-            found.extend(page.into_iter().filter(|(_, entry)| entry.state.named() == state));
-            if found.len() >= limit {
-                found.truncate(limit);
-                return Ok(found);
-            }
-        }
+        look_through(self, before, limit, |entry| entry.state.named() == state)
     }
-
     /// At most `limit` entries whose keys lie between these two, or are one of them.
     fn entries_between(&self, first: EntryKey, last: EntryKey, limit: usize) -> Stored<Vec<Entry>> {
-        let (mut found, mut before) = (Vec::new(), u64::MAX);
-        loop {
-            let page = self.entries_before(before, LOOKED_THROUGH)?;
-            let Some((last_number, _)) = page.last() else { return Ok(found) };
-            before = *last_number;
-            found.extend(page.into_iter().map(|(_, entry)| entry).filter(|e| first <= e.key && e.key <= last));
-            if found.len() >= limit {
-                found.truncate(limit);
-                return Ok(found);
-            }
-        }
+        let found = look_through(self, u64::MAX, limit, |entry| first <= entry.key && entry.key <= last)?;
+        Ok(found.into_iter().map(|(_, entry)| entry).collect())
     }
-
+    /// The entry whose present occurrence this attempt opened first.
+    fn entry_opened_by(&self, first: &str) -> Stored<Option<Entry>> {
+        let found = look_through(self, u64::MAX, 1, |entry| entry.first.as_str() == first)?;
+        Ok(found.into_iter().next().map(|(_, entry)| entry))
+    }
     /// The owners of open entries, each with the end of the first lease to end.
     fn open_owners(&self) -> Stored<Vec<(Owner, Millis)>>;
     /// At most `limit` entries, done or failed, that lapse at `until` or before.
@@ -139,6 +123,24 @@ pub(super) trait Rows {
     fn damage(&self) -> Stored<Option<String>> {
         Ok(None)
     }
+}
+
+/// At most `limit` entries below `before` that are wanted, the highest first: what a store does that has no index for it.
+fn look_through<R: Rows + ?Sized>(
+    rows: &R,
+    mut before: u64,
+    limit: usize,
+    wanted: impl Fn(&Entry) -> bool,
+) -> Stored<Vec<(u64, Entry)>> {
+    let mut found = Vec::new();
+    while found.len() < limit {
+        let page = rows.entries_before(before, LOOKED_THROUGH)?;
+        let Some((last, _)) = page.last() else { break };
+        before = *last;
+        found.extend(page.into_iter().filter(|(_, entry)| wanted(entry)));
+    }
+    found.truncate(limit);
+    Ok(found)
 }
 
 /// What of an entry is new.

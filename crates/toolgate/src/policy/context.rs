@@ -78,6 +78,23 @@ pub(super) fn record<'v>(
     RestrictedExpression::new_record(pairs).map_err(|_duplicate| Unfit::default())
 }
 
+/// The first place in `value` that `shape` reads and where `hidden` stands for what was there.
+pub(super) fn hidden_in(shape: &Shape, value: &Value, hidden: &dyn Fn(&Value) -> bool) -> Option<Unfit> {
+    if hidden(value) {
+        return Some(Unfit::default());
+    }
+    match (shape, value) {
+        (Shape::Set(item), Value::Array(values)) => values
+            .iter()
+            .enumerate()
+            .find_map(|(n, value)| hidden_in(item, value, hidden).map(|unfit| unfit.inside(&n.to_string()))),
+        (Shape::Record(fields), Value::Object(members)) => fields.iter().find_map(|field| {
+            hidden_in(&field.shape, members.get(&field.name)?, hidden).map(|unfit| unfit.inside(&field.name))
+        }),
+        _ => None,
+    }
+}
+
 /// The number as Cedar writes decimals, where it has at most four places and is in range.
 fn decimal(number: &Number) -> Option<String> {
     const PLACES: usize = 4;

@@ -19,7 +19,7 @@ use crate::contract::Contract;
 use crate::facts::{Asker, Facts, Gathered};
 use crate::json::canonical;
 use crate::lanes::{Lanes, Place};
-use crate::ledger::{ACTION, Entry, GrantKey, Question, Recall, Stamp, State, Store, StoreError};
+use crate::ledger::{Entry, GrantKey, Question, Recall, Stamp, State, Store, StoreError};
 use crate::policy::Policies;
 use crate::recovery::{Reconciled, Recovery};
 use crate::redaction::Redactor;
@@ -105,7 +105,7 @@ impl Inform {
             Ok(known) => {
                 let mut learned = Learned::new();
                 if let Some(action) = &known.action {
-                    learned = learned.with("recall", action.recalled.name()).with(ACTION, action.identity.key.hex());
+                    learned = learned.with("recall", action.recalled.name());
                 }
                 if !known.facts.is_empty() {
                     let contract = &admitted.tool().contract;

@@ -57,6 +57,11 @@ impl Permit {
         }
     }
 
+    /// What the policies say of a call of which only words are left. It proves nothing, and nothing can follow from it.
+    pub(crate) fn judge(&self, ask: &Ask<'_>, would_run: bool) -> Judgement {
+        if would_run { self.policies.judge(ask) } else { self.policies.judge_replay(ask) }
+    }
+
     fn decide(&self, informed: &Informed) -> Verdict {
         let admitted = informed.admitted();
         let ask = Ask {

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
+use super::killed::in_doubt;
 use super::{redacted, refund, tokens};
 use crate::door::{self, Run, toolgate};
 use crate::folder::Folder;
@@ -92,9 +93,15 @@ fn every_answer_is_as_its_schema_says() {
     let failing = Folder::shop();
     failing.write("cases/wrong.jsonl", "{\"case\": \"c\", \"tool\": \"get_order\", \"expect\": \"run\"}\n");
     let failing = failing.path().to_str().unwrap();
+    let doubted = in_doubt();
+    door::call(doubted.path(), "alice@acme", "create_refund", &refund("ord_4821", 1500));
+    let doubted = doubted.path().to_str().unwrap();
+    let unknown = Run::of(&mut toolgate(&["ledger", doubted, "list", "--unknown", "--json"]), "").json();
+    let key = unknown[0]["key"].as_str().unwrap();
     let erasable = redacted::Desk::with_a_person("c17");
     let erasable = erasable.dir();
-    let answers: [(&str, &[&str], i32); 43] = [
+    let policies = folder.join("policies").to_str().unwrap().to_owned();
+    let answers: [(&str, &[&str], i32); 49] = [
         ("init", &["init", &new, "--dry-run"], 0),
         ("init", &["init", &new], 0),
         ("init", &import, 0),
@@ -128,7 +135,13 @@ fn every_answer_is_as_its_schema_says() {
         ("audit erase", &["audit", erasable, "erase", "--subject", "c17"], 0),
         ("audit tail", &["audit", dir, "tail", "-n", "100"], 0),
         ("audit verify", &["audit", dir, "verify"], 0),
+        ("audit replay", &["audit", dir, "replay", "--policies", &policies], 0),
+        ("audit case", &["audit", dir, "case", reference], 0),
         ("why", &["why", dir, reference], 0),
+        ("ledger list", &["ledger", doubted, "list"], 0),
+        ("ledger show", &["ledger", doubted, "show", key], 0),
+        ("ledger resolve", &["ledger", doubted, "resolve", key, "done", "--why", "seen", "--dry-run"], 0),
+        ("ledger resolve", &["ledger", doubted, "resolve", key, "done", "--why", "seen"], 0),
         ("explain", &["explain", "rule_failed"], 0),
         ("explain", &["explain", "unknown_key"], 0),
         ("help", &["help", "approvals", "list"], 0),

@@ -46,10 +46,27 @@ const BEFORE: &str = select!(
     "NULL, NULL",
     "entries AS e LEFT JOIN salts AS s ON s.id = e.salt WHERE e.id < ?1 ORDER BY e.id DESC LIMIT ?2"
 );
+/// Each state is said in the text, not as a value: only then an index over one state is used.
+macro_rules! before_in {
+    ($state:literal) => {
+        select!(
+            "NULL, NULL",
+            concat!(
+                "entries AS e LEFT JOIN salts AS s ON s.id = e.salt WHERE e.state = '",
+                $state,
+                "' AND e.id < ?1 ORDER BY e.id DESC LIMIT ?2"
+            )
+        )
+    };
+}
 const BETWEEN: &str = select!(
     "NULL, NULL",
     "entry_keys AS k CROSS JOIN entries AS e ON e.id = k.id LEFT JOIN salts AS s ON s.id = e.salt
      WHERE k.half BETWEEN ?1 AND ?2 AND e.key BETWEEN ?3 AND ?4 LIMIT ?5"
+);
+const OPENED_BY: &str = select!(
+    "NULL, NULL",
+    "entries AS e LEFT JOIN salts AS s ON s.id = e.salt WHERE e.first_ref = ?1 ORDER BY e.id DESC LIMIT 1"
 );
 const ID: &str =
     "SELECT e.id FROM entry_keys AS k CROSS JOIN entries AS e ON e.id = k.id WHERE k.half = ?1 AND e.key = ?2";
@@ -113,31 +130,23 @@ impl Tables<'_> {
     }
 
     pub(super) fn outlines_in(&self, state: ActionState, before: i64, limit: i64) -> Stored<Vec<(u64, Entry)>> {
-        // Said in the text, not as a value: only then an index over one state is used.
-        macro_rules! in_state {
-            ($state:literal) => {
-                select!(
-                    "NULL, NULL",
-                    concat!(
-                        "entries AS e LEFT JOIN salts AS s ON s.id = e.salt WHERE e.state = '", $state,
-                        "' AND e.id < ?1 ORDER BY e.id DESC LIMIT ?2"
-                    )
-                )
-            };
-        }
         let sql = match state {
-            ActionState::Open => in_state!("open"),
-            ActionState::Done => in_state!("done"),
-            ActionState::Failed => in_state!("failed"),
-            ActionState::Unknown => in_state!("unknown"),
+            ActionState::Open => before_in!("open"),
+            ActionState::Done => before_in!("done"),
+            ActionState::Failed => before_in!("failed"),
+            ActionState::Unknown => before_in!("unknown"),
         };
         self.all(sql, params![before, limit], |row| Ok((natural(row, 0)?, Found::of(row)?.outlined())))
     }
 
     pub(super) fn outlines_between(&self, first: EntryKey, last: EntryKey, limit: i64) -> Stored<Vec<Entry>> {
         let (first, last) = (first.as_bytes(), last.as_bytes());
-        let values = params![half(first), half(last), first, last, limit];
-        Ok(self.all(BETWEEN, values, Found::of)?.into_iter().map(Found::outlined).collect())
+        let found = self.all(BETWEEN, params![half(first), half(last), first, last, limit], Found::of)?;
+        Ok(found.into_iter().map(Found::outlined).collect())
+    }
+
+    pub(super) fn outline_opened_by(&self, first: &str) -> Stored<Option<Entry>> {
+        Ok(self.one(OPENED_BY, params![first], Found::of)?.map(Found::outlined))
     }
 
     fn found(&self, sql: &'static str, key: EntryKey) -> Stored<Option<Found>> {

@@ -192,6 +192,10 @@ impl Rows for Tables<'_> {
         self.outlines_between(first, last, at_most(limit))
     }
 
+    fn entry_opened_by(&self, first: &str) -> Stored<Option<Entry>> {
+        self.outline_opened_by(first)
+    }
+
     fn open_owners(&self) -> Stored<Vec<(Owner, Millis)>> {
         let sql = "SELECT owner, min(lease_end) FROM entries WHERE state = 'open' GROUP BY owner";
         self.all(sql, [], |row| Ok((Owner(row.get(0)?), millis(row, 1)?)))
