@@ -284,7 +284,7 @@ impl<'s> Bench<'s> {
         let Doing::Runs { action, attempt } = self.actors[actor].clone() else { return };
         let (owner, now) = (self.store(actor).owner().clone(), self.now);
         let closing = Closing { key: key(action), owner: owner.clone(), attempt, verdict: verdict.clone() };
-        let job = move |rows: &mut dyn transact::Rows| transact::close(rows, closing, record(Kind::Outcome), now);
+        let job = move |rows: &mut dyn transact::Rows| transact::close(rows, closing, |_| record(Kind::Outcome), now);
         let Some(closed) = self.write(actor, fails_after, job).await else { return };
         let truth = &self.truths[action];
         let is_its_own = truth.attempt == attempt && truth.owner == Some(owner);
