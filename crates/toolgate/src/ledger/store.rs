@@ -160,7 +160,7 @@ pub(crate) enum Proposed {
 
 /// The kinds of store.
 enum Kind {
-    Memory(MemoryLedger),
+    Memory(Box<MemoryLedger>),
     #[cfg(feature = "sqlite")]
     Sqlite(SqliteLedger),
     #[cfg(feature = "sqlite")]
@@ -170,7 +170,7 @@ enum Kind {
 impl Store {
     /// A store in the memory of this process, for tests and for gates whose writes need not survive it.
     pub fn memory() -> Self {
-        Self(Arc::new(Kind::Memory(MemoryLedger::new())), Arc::default())
+        Self(Arc::new(Kind::Memory(Box::new(MemoryLedger::new()))), Arc::default())
     }
 
     /// A store in one SQLite file, which is made if it is not there. Several processes may share it; it must not lie on

@@ -133,7 +133,7 @@ pub(super) fn content(connection: &Transaction<'_>) -> Stored<Content> {
         ))),
         (APPLICATION_ID, older) => Err(StoreError::Broken(format!(
             "it was written before the first release (its tables are of version {older}, this one knows {VERSION}); \
-             keep it for its record, and name another file"
+             name another file, and keep this one for the program that wrote it"
         ))),
         (0, 0) => {
             let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
