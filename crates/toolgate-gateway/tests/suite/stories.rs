@@ -16,6 +16,7 @@ mod killed;
 mod manners;
 mod mcp;
 mod mcp_http;
+mod operations;
 mod race;
 mod set_aside;
 mod shapes;
