@@ -31,8 +31,7 @@ fn with_a_schema_only_the_structured_content_is_taken() {
 
 #[test]
 fn without_a_schema_the_blocks_are_taken_and_nothing_beside_them() {
-    let both =
-        r#"{"content":[{"type":"text","text":"a","annotations":{}}],"structuredContent":{"a":1},"_meta":{}}"#;
+    let both = r#"{"content":[{"type":"text","text":"a","annotations":{}}],"structuredContent":{"a":1},"_meta":{}}"#;
     let blocks = r#"{"content":[{"type":"text","text":"a","annotations":{}}]}"#;
     assert_eq!(read(Results::Content, both).unwrap(), blocks);
     let only = r#"{"content":[],"structuredContent":{"a":1}}"#;
@@ -108,4 +107,3 @@ fn no_error_of_a_server_proves_that_a_write_did_nothing() {
     let not_sent = Trouble::Call(CallFailure::NotSent { cancelled: false });
     assert_eq!(not_sent.effect(), Effect::None);
 }
-

@@ -121,9 +121,9 @@ impl Waiting {
     pub(super) fn named_in(&self, line: &[u8]) -> Vec<Id> {
         let named = |id: &&String| line.windows(id.len()).any(|part| part == id.as_bytes());
         self.with(|requests| {
-            let all = requests.iter().flat_map(|requests| {
-                requests.waiting.keys().chain(requests.left.iter().map(|left| &left.id))
-            });
+            let all = requests
+                .iter()
+                .flat_map(|requests| requests.waiting.keys().chain(requests.left.iter().map(|left| &left.id)));
             all.filter(named).cloned().map(Id::Text).collect()
         })
     }
