@@ -273,12 +273,7 @@ impl Prepared {
             clock,
             granted_for: self.granted_for,
         };
-        Ok(Gate {
-            line: Arc::new(line),
-            tasks,
-            recorder,
-            closing: Arc::new(AtomicBool::new(false)),
-        })
+        Ok(Gate { line: Arc::new(line), tasks, recorder, closing: Arc::new(AtomicBool::new(false)) })
     }
 }
 
