@@ -18,7 +18,8 @@ mod watch;
 
 use std::sync::Arc;
 
-use toolgate::backend::{Answer, Backend, Context, Dispatch, Found, Looking, Lookup, Running};
+use tokio::sync::oneshot;
+use toolgate::backend::{Answer, Backend, Context, Dispatch, Found, Late, Looking, Lookup, Running};
 use toolgate::contract::{Access, Contract};
 use toolgate::fields::{Fields, Problems, nearest};
 use toolgate::refusal::Effect;
@@ -98,26 +99,63 @@ impl Sql {
         })
     }
 
-    /// Works where it may block. Whoever waits may go: the work ends by itself at its deadline.
+    /// Works where it may block. Whoever waits may go: the work ends by itself at its deadline, or with the commit that it
+    /// had begun by then, and that is told later.
     async fn perform(&self, mode: Mode, context: Context) -> Result<Vec<u8>, Trouble> {
         let plan = Arc::clone(&self.plan);
-        let work = move || plan.perform(mode, &Values::of(&context), &Watch::of(&context));
-        tokio::task::spawn_blocking(work).await.unwrap_or(Err(Trouble::Lost))
+        let late = context.late();
+        let (tell, told) = oneshot::channel();
+        let mut told = Told { told, late: late.clone() };
+        tokio::task::spawn_blocking(move || {
+            let ended = plan.perform(mode, &Values::of(&context), &Watch::of(&context));
+            if let (Err(ended), Some(late)) = (tell.send(ended), late) {
+                late.answer(answer(mode, ended));
+            }
+        });
+        let ended = (&mut told.told).await;
+        told.late = None;
+        ended.unwrap_or(Err(Trouble::Lost))
+    }
+}
+
+/// Waits for what becomes of a statement. What has come and was not looked at when the wait was given up is told later.
+struct Told {
+    told: oneshot::Receiver<Result<Vec<u8>, Trouble>>,
+    late: Option<Late>,
+}
+
+impl Drop for Told {
+    fn drop(&mut self) {
+        self.told.close();
+        if let (Some(late), Ok(ended)) = (&self.late, self.told.try_recv()) {
+            late.answer(answer(Mode::Write, ended));
+        }
+    }
+}
+
+/// How a run ends.
+fn answer(mode: Mode, ended: Result<Vec<u8>, Trouble>) -> Answer {
+    let effect = match mode {
+        Mode::Read => Effect::None,
+        Mode::Write => Effect::Done,
+    };
+    match ended {
+        Ok(text) => Answer { effect, outcome: Ok(text) },
+        Err(trouble) => Answer::failed(trouble.effect(), trouble.into_failure()),
     }
 }
 
 impl Backend for Sql {
     fn run(&self, dispatch: Dispatch) -> Running<'_> {
-        let (mode, effect) = match self.plan.access {
-            Access::Read => (Mode::Read, Effect::None),
-            Access::Write => (Mode::Write, Effect::Done),
+        let mode = match self.plan.access {
+            Access::Read => Mode::Read,
+            Access::Write => Mode::Write,
         };
-        Box::pin(async move {
-            match self.perform(mode, dispatch.into_context()).await {
-                Ok(text) => Answer { effect, outcome: Ok(text) },
-                Err(trouble) => Answer::failed(trouble.effect(), trouble.into_failure()),
-            }
-        })
+        Box::pin(async move { answer(mode, self.perform(mode, dispatch.into_context()).await) })
+    }
+
+    fn upstream(&self) -> Option<&str> {
+        Some(self.plan.database.shared())
     }
 
     fn look(&self, lookup: Lookup) -> Looking<'_> {

@@ -102,6 +102,7 @@ kind = "mcp"
 upstream = "files"
 tool = "keep_file"
 meta = { tenant = "{session.tenant}" }
+idempotency_meta = "vendor.example/key"
 "#;
 
 /// A contract with its answers in itself, which says what the others cannot.

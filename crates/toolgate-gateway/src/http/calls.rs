@@ -28,6 +28,8 @@ use crate::identity::Scope;
 use crate::shown::{Answered, Outcome};
 
 const OPERATION: HeaderName = HeaderName::from_static("toolgate-operation");
+/// The same, by the name that HTTP has for it.
+const KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const APPROVAL: HeaderName = HeaderName::from_static("toolgate-approval");
 const PATIENCE: HeaderName = HeaderName::from_static("toolgate-patience");
 
@@ -122,9 +124,16 @@ fn is_of_the_gate(fault: &Fault) -> bool {
 impl Host {
     fn read(headers: &HeaderMap) -> Result<Self, Problem> {
         let bad = |detail: &'static str| Problem::new(Kind::BadHeader, detail);
-        let operation = one(headers, &OPERATION)?.map(|value| {
+        let operation = match (one(headers, &KEY)?, one(headers, &OPERATION)?) {
+            (Some(_), Some(_)) => {
+                return Err(bad("Idempotency-Key and Toolgate-Operation say the same; send one of them"));
+            }
+            (named, other) => named.or(other),
+        };
+        let operation = operation.map(|value| {
             let text = value.to_str().unwrap_or_default();
-            OperationId::parse(text).map_err(|_| bad("Toolgate-Operation is 1 to 255 visible ASCII characters"))
+            let hint = "nothing was run; it is never shortened, so send a shorter one, such as a UUID";
+            OperationId::parse(text).map_err(|_| bad("Idempotency-Key is 1 to 255 visible ASCII characters").hint(hint))
         });
         let approval = one(headers, &APPROVAL)?.map(|value| {
             let text = value.to_str().ok().filter(|text| (1..=LONGEST_ID).contains(&text.len()));
@@ -143,7 +152,7 @@ impl Host {
     fn add_to(self, calls: Vec<Proposed>) -> Result<Vec<Proposed>, Problem> {
         let Self { operation, approval, patience, traced } = self;
         if calls.len() != 1 && (operation.is_some() || approval.is_some()) {
-            let detail = "Toolgate-Operation and Toolgate-Approval are for a message of exactly one call";
+            let detail = "Idempotency-Key and Toolgate-Approval are for a message of exactly one call";
             return Err(Problem::new(Kind::BadHeader, detail).hint("nothing was run; send that call alone"));
         }
         let added = |call: Call| {
@@ -265,6 +274,12 @@ mod tests {
             |count| (0..count).map(|n| Proposed::Call(Call::new(format!("c{n}"), "t", "{}"))).collect::<Vec<_>>();
         let host = |list| Host::read(&headers(list));
         assert_eq!(host(&[("toolgate-operation", "op-1")]).unwrap().add_to(calls(1)).unwrap().len(), 1);
+        let named = |id: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(KEY, HeaderValue::from_str(id).unwrap());
+            Host::read(&headers).map(|host| host.operation.unwrap().as_str().len())
+        };
+        assert_eq!((named(&"x".repeat(255)).ok(), named(&"x".repeat(256)).ok()), (Some(255), None));
         for count in [0, 2] {
             let operation = host(&[("toolgate-operation", "op-1")]).unwrap();
             assert!(operation.add_to(calls(count)).is_err());
@@ -274,6 +289,9 @@ mod tests {
         for bad in [
             &[("toolgate-operation", "a b")][..],
             &[("toolgate-operation", "")],
+            &[("idempotency-key", "a b")],
+            &[("idempotency-key", "")],
+            &[("idempotency-key", "op-1"), ("toolgate-operation", "op-1")],
             &[("toolgate-approval", "")],
             &[("toolgate-patience", "1s")],
             &[("toolgate-patience", "-1")],

@@ -109,8 +109,11 @@ pub(crate) struct NotReady {
     pub(crate) retry_after: Option<Duration>,
 }
 
+/// Takes what came of a call that was sent and given up, if it comes within minutes.
+pub(crate) type Afterwards = Arc<dyn Fn(Result<Answered, CallFailure>) + Send + Sync>;
+
 /// A call of a tool.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub(crate) struct ToolCall<'a> {
     pub(crate) tool: &'a str,
     /// The JSON text of the arguments, an object.
@@ -118,6 +121,8 @@ pub(crate) struct ToolCall<'a> {
     /// What goes beside them.
     pub(crate) meta: &'a Map<String, Value>,
     pub(crate) access: Access,
+    /// Who wants to hear of an answer that comes too late.
+    pub(crate) afterwards: Option<&'a Afterwards>,
 }
 
 /// How long a start may take: a package runner fetches the package first.

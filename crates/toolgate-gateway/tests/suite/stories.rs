@@ -17,6 +17,7 @@ mod ledger;
 mod manners;
 mod mcp;
 mod mcp_http;
+mod operations;
 mod race;
 mod redacted;
 mod reviewed;

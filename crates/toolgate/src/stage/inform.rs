@@ -295,6 +295,14 @@ impl Trouble {
             true => Refusal::new(Code::OutcomeUnknown, Effect::Unknown),
             false => Refusal::new(Code::OutcomeUnknown, Effect::None),
         };
+        // Whoever looks for it elsewhere needs to know when.
+        let refusal = match &entry.state {
+            State::Unknown { since, .. } => {
+                let message = format!("{} It is unknown since {since}.", refusal.text());
+                refusal.message(message)
+            }
+            State::Open { .. } | State::Done { .. } | State::Failed => refusal,
+        };
         let why = format!("the outcome of {} is not known", entry.first);
         Self::refused(refusal, why)
     }

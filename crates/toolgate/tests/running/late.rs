@@ -35,7 +35,9 @@ async fn a_write_that_answers_late_is_done_and_its_repeat_has_that_answer() {
     let gate = gate_of([pay(&backend)], Store::memory(), None);
     let first = call(&gate, "pay", json!({})).await;
     assert_eq!((first.code(), first.effect()), (Some(Code::TimedOut), Effect::Unknown));
-    assert_eq!(call(&gate, "pay", json!({})).await.code(), Some(Code::OutcomeUnknown));
+    let early = call(&gate, "pay", json!({})).await;
+    assert_eq!(early.code(), Some(Code::OutcomeUnknown));
+    assert!(early.refusal().unwrap().text().contains(" It is unknown since 2"), "{:?}", early.refusal());
 
     kept.lock().unwrap()[0].answer(paid());
     eventually("the late answer", async || !late_records(&gate, &first).await.is_empty()).await;

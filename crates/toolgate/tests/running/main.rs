@@ -108,7 +108,11 @@ fn clock() -> Arc<ManualClock> {
 fn gate_of(tools: impl IntoIterator<Item = Tool>, store: Store, clock: Option<&Arc<ManualClock>>) -> Gate {
     let builder = Gate::builder().policy("permit (principal, action, resource);").store(store);
     let builder = clock.into_iter().fold(builder, |builder, clock| builder.clock(Arc::clone(clock) as _));
-    tools.into_iter().fold(builder, |builder, tool| builder.tool(tool)).build().unwrap_or_else(|error| panic!("{error}"))
+    tools
+        .into_iter()
+        .fold(builder, |builder, tool| builder.tool(tool))
+        .build()
+        .unwrap_or_else(|error| panic!("{error}"))
 }
 
 fn alice() -> Session {

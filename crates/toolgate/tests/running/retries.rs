@@ -24,9 +24,12 @@ async fn a_write_that_was_never_sent_is_sent_again_with_the_same_key_and_each_at
     assert_eq!((backend.sends(), keys[0] == keys[2]), (3, true));
     assert_eq!(noted(&reply, "run", "attempts"), 3);
     let failures = noted(&reply, "run", "failures");
-    let told: Vec<(&Value, &Value, bool)> = failures.as_array().unwrap().iter().map(|failure| {
-        (&failure["signal"], &failure["effect"], failure["wait_ms"].as_u64().unwrap() <= 200)
-    }).collect();
+    let told: Vec<(&Value, &Value, bool)> = failures
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|failure| (&failure["signal"], &failure["effect"], failure["wait_ms"].as_u64().unwrap() <= 200))
+        .collect();
     assert_eq!(told, [(&json!("503"), &json!("none"), true), (&json!("503"), &json!("none"), true)]);
     let outcome = history(&gate, &reply).await.pop().unwrap();
     assert!(outcome["stages"].to_string().contains(r#""attempts":3"#), "the record counts them too: {outcome}");

@@ -30,6 +30,8 @@ pub(crate) struct Place {
 #[derive(Debug)]
 pub(super) struct Database {
     path: PathBuf,
+    /// What all tools of it share a budget of repeats under.
+    shared: String,
     seed: Option<PathBuf>,
     /// Whether what the seed makes, in memory, stands for the file.
     rehearsed: bool,
@@ -115,7 +117,21 @@ impl Database {
     pub(super) fn new(path: PathBuf, seed: Option<PathBuf>, rehearsed: bool) -> Self {
         let [seen, named, told] = [(); 3].map(|()| AtomicBool::new(false));
         let (readers, writers, rehearsal) = (Mutex::default(), Mutex::default(), Mutex::default());
-        Self { path, seed, rehearsed, seen, named, told, readers, writers, rehearsal }
+        let shared = format!("sql/{}", path.display());
+        Self { path, shared, seed, rehearsed, seen, named, told, readers, writers, rehearsal }
+    }
+
+    pub(super) fn shared(&self) -> &str {
+        &self.shared
+    }
+
+    /// Keeps a connection that runs this just before each commit, which it takes back where that is `true`.
+    #[cfg(test)]
+    pub(super) fn hook(&self, hook: impl FnMut() -> bool + Send + 'static) {
+        let watch = Watch::new(Instant::now() + PATIENCE, || false);
+        let Ok(mut connection) = self.open(Mode::Write, &watch) else { return };
+        let hooked = connection.commit_hook(Some(hook)).is_ok();
+        self.writers.lock().unwrap_or_else(PoisonError::into_inner).extend(hooked.then_some(connection));
     }
 
     /// Whether it was told already that it cannot be opened.

@@ -17,8 +17,8 @@ use super::handshake::{self, Era, ServerInfo};
 use super::lines::{Line, Lines};
 use super::outgoing::{Outgoing, Ticket, write};
 use super::process::{Pipes, Process};
-use super::waiting::{Arrived, Waiting};
-use super::{Counts, Mark, NotReady, Program, ToolCall};
+use super::waiting::{Arrived, Hear, Waiting};
+use super::{Afterwards, Counts, Mark, NotReady, Program, ToolCall};
 use crate::cli::{Said, Say};
 use crate::mcp::message::{self, Id, METHOD_NOT_FOUND, Message};
 use crate::mcp::shown::one_line;
@@ -203,7 +203,10 @@ impl Connection {
             biased;
             () = &mut cancelled => return Err(CallFailure::NotSent { cancelled: true }),
             sent = timeout_at(until, self.send("tools/call", &params)) => match sent {
-                Ok(Ok(flight)) => flight,
+                Ok(Ok(mut flight)) => {
+                    flight.hear = call.afterwards.map(hear);
+                    flight
+                }
                 Ok(Err(Ended)) => return Err(CallFailure::NotReady(NotReady::new("the server ended"))),
                 Err(_) => return Err(CallFailure::NotSent { cancelled: false }),
             },
@@ -221,9 +224,7 @@ impl Connection {
             }
         };
         match arrived {
-            Ok(Ok(Arrived::Result(result))) => Ok(Answered::Result(result)),
-            Ok(Ok(Arrived::Error(raw))) => Ok(Answered::Error { code: handshake::code(&raw), raw }),
-            Ok(Ok(Arrived::Broken)) => Err(CallFailure::Broken),
+            Ok(Ok(arrived)) => answered(arrived),
             Ok(Err(Ended)) if flight.never_reached() => Err(CallFailure::NotReady(NotReady::new("the server ended"))),
             Ok(Err(Ended)) => Err(CallFailure::Died),
             Err(failure) if flight.never_reached() => {
@@ -237,7 +238,8 @@ impl Connection {
         let id = format!("{}-{}", self.prefix, self.next.fetch_add(1, Ordering::Relaxed));
         let answer = self.wire.waiting.wait_for(&id).ok_or(Ended)?;
         let ticket = Ticket::queued();
-        let flight = Flight { wire: &self.wire, ticket: Arc::clone(&ticket), id, answer, over: false };
+        let ticket_of = Arc::clone(&ticket);
+        let flight = Flight { wire: &self.wire, ticket: ticket_of, id, answer, over: false, hear: None };
         let frame = message::request(&Id::Text(flight.id.clone()), method, params);
         self.wire.outgoing.send(Outgoing { frame, ticket: Some(ticket) }).await.map_err(|_| Ended)?;
         Ok(flight)
@@ -248,6 +250,20 @@ impl Drop for Connection {
     fn drop(&mut self) {
         self.stop.cancel();
     }
+}
+
+/// What an answer says.
+fn answered(arrived: Arrived) -> Result<Answered, CallFailure> {
+    match arrived {
+        Arrived::Result(result) => Ok(Answered::Result(result)),
+        Arrived::Error(raw) => Ok(Answered::Error { code: handshake::code(&raw), raw }),
+        Arrived::Broken => Err(CallFailure::Broken),
+    }
+}
+
+fn hear(afterwards: &Afterwards) -> Hear {
+    let afterwards = Arc::clone(afterwards);
+    Arc::new(move |arrived| afterwards(answered(arrived)))
 }
 
 /// The connection has ended.
@@ -261,6 +277,8 @@ struct Flight<'a> {
     id: String,
     answer: oneshot::Receiver<Arrived>,
     over: bool,
+    /// Who wants to hear of an answer that comes after it was given up.
+    hear: Option<Hear>,
 }
 
 impl Flight<'_> {
@@ -289,9 +307,13 @@ impl Flight<'_> {
 impl Drop for Flight<'_> {
     fn drop(&mut self) {
         if !self.over {
-            self.wire.waiting.forget(&self.id);
+            let reached = !self.ticket.abandon();
+            match self.hear.take().filter(|_| reached) {
+                Some(hear) => self.wire.waiting.leave(&self.id, &mut self.answer, hear),
+                None => self.wire.waiting.forget(&self.id),
+            }
             self.cancel();
-            if !self.ticket.abandon() {
+            if reached {
                 self.wire.probe();
             }
         }

@@ -58,7 +58,7 @@ impl Bench {
         cancelled: impl Future<Output = ()>,
     ) -> Result<String, CallFailure> {
         let meta = Map::new();
-        let call = ToolCall { tool: "do", arguments, meta: &meta, access };
+        let call = ToolCall { tool: "do", arguments, meta: &meta, access, afterwards: None };
         match self.upstream.call(call, Over::Any, Instant::now() + within, cancelled).await? {
             Answered::Result(result) => {
                 let result: Value = serde_json::from_slice(&result).unwrap();
@@ -360,7 +360,8 @@ async fn a_list_has_bounds() {
 async fn a_call_that_wants_one_connection_goes_over_no_other() {
     let bench = Bench::new(&["well"]);
     let over = async |mark| {
-        let call = ToolCall { tool: "do", arguments: "{}", meta: &Map::new(), access: Access::Read };
+        let meta = Map::new();
+        let call = ToolCall { tool: "do", arguments: "{}", meta: &meta, access: Access::Read, afterwards: None };
         bench.upstream.call(call, Over::Listed(mark), Instant::now() + LONG, pending()).await
     };
     let first = Mark { generation: 1, changes: 0 };

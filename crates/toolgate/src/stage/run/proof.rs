@@ -174,8 +174,7 @@ mod tests {
     fn the_wait_is_any_part_of_the_backoff_and_the_backend_has_the_last_word() {
         let failure = Failure::new(FailureKind::Unavailable, "503", "");
         for (attempt, longest) in [(1, 100), (2, 200), (5, 1600), (7, 5000), (40, 5000)] {
-            let waits: Vec<u128> =
-                (0..2000).map(|_| wait(&failure, attempt, &Ref::fresh()).as_micros() / 10).collect();
+            let waits: Vec<u128> = (0..2000).map(|_| wait(&failure, attempt, &Ref::fresh()).as_micros() / 10).collect();
             let (low, high) = (*waits.iter().min().unwrap(), *waits.iter().max().unwrap());
             assert!(low < longest * 2 && high > longest * 98 && high < longest * 100, "{attempt}: {low} to {high}");
             let mean = waits.iter().sum::<u128>() / 2000;

@@ -101,3 +101,48 @@ async fn the_contract_words_what_failed() {
     let reply = call(&writes, json!({"order_id": "ord_1", "cents": 101})).await;
     assert_eq!(told(&reply), ("tool_failed".to_owned(), Effect::None));
 }
+
+/// What the record tells of how a call ended, and of what came late.
+async fn history(gate: &Gate, reply: &Reply) -> Vec<Value> {
+    let records = gate.store().history(reply.reference().as_str()).await.unwrap();
+    records.iter().map(|record| serde_json::from_str(&record.body).unwrap()).collect()
+}
+
+#[tokio::test]
+async fn a_commit_that_outlasts_the_deadline_is_unknown_until_it_is_told() {
+    let shop = Shop::new();
+    shop.other();
+    let (gate, sql) = gate(&shop, Access::Write, PAY, "400ms");
+    sql.plan.database.hook(|| {
+        std::thread::sleep(Duration::from_millis(1200));
+        false
+    });
+    let arguments = json!({"order_id": "ord_1", "cents": 60});
+    let first = call(&gate, arguments.clone()).await;
+    assert_eq!(told(&first), ("timed_out".to_owned(), Effect::Unknown));
+    let early = call(&gate, arguments.clone()).await;
+    assert_eq!(told(&early), ("outcome_unknown".to_owned(), Effect::Unknown));
+    while !history(&gate, &first).await.iter().any(|record| record["late"] == true) {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let again = call(&gate, arguments).await;
+    assert_eq!((again.result(), again.replayed()), (Some(r#"{"cents":60,"number":1}"#), true));
+    assert_eq!(shop.count("payments"), 1);
+}
+
+#[tokio::test]
+async fn a_commit_whose_answer_is_lost_is_unknown_with_what_is_known() {
+    let shop = Shop::new();
+    shop.other();
+    let (gate, sql) = gate(&shop, Access::Write, PAY, "5s");
+    // SQLite says that it failed, and its transaction is over: nobody can tell what it came to.
+    sql.plan.database.hook(|| true);
+    let reply = call(&gate, json!({"order_id": "ord_1", "cents": 60})).await;
+    assert_eq!(told(&reply), ("tool_failed".to_owned(), Effect::Unknown));
+    assert!(reply.refusal().unwrap().text().contains(" It was sent at 2"));
+    let outcome = history(&gate, &reply).await.pop().unwrap();
+    let stages = outcome["stages"].as_array().unwrap();
+    let run = stages.iter().find(|stage| stage["stage"] == "run").unwrap();
+    assert_eq!((&run["signal"], &run["effect"]), (&json!("commit"), &json!("unknown")));
+    assert!(run["detail"].as_str().unwrap().starts_with("the commit failed: "), "{run}");
+}
