@@ -38,8 +38,9 @@ enum Step {
 }
 
 /// The pages beside the README.
-const PAGES: [&str; 9] = [
+const PAGES: [&str; 10] = [
     "docs/admit.md",
+    "docs/checkpoints.md",
     "docs/definitions.md",
     "docs/dialects.md",
     "docs/folder.md",

@@ -40,6 +40,8 @@ published! {
     "output approvals deny" = "output/approvals-deny",
     "output approvals list" = "output/approvals-list",
     "output approvals show" = "output/approvals-show",
+    "output audit export" = "output/audit-export",
+    "output audit key" = "output/audit-key",
     "output audit tail" = "output/audit-tail",
     "output audit verify" = "output/audit-verify",
     "output call" = "output/call",

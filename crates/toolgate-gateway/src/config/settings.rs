@@ -10,6 +10,7 @@ use toolgate::fields::{Fields, Problems};
 use toolgate::json::Bounds;
 use toolgate::ledger::{Store, StoreError};
 
+use super::checkpoints::Checkpoints;
 use crate::backend::mcp::Held;
 use crate::backend::mcp::pins::{Lock, Pins};
 use crate::backend::{Place, Upstreams};
@@ -31,6 +32,8 @@ pub(super) struct Settings {
     pub(super) asked_for: Duration,
     pub(super) granted_for: Duration,
     pub(super) operator_speaks: bool,
+    /// Where the end of its record is kept as well.
+    pub(super) checkpoints: Option<Checkpoints>,
 }
 
 /// An upstream, as the folder declares it.
@@ -87,7 +90,12 @@ impl Settings {
             asked_for: HOUR,
             granted_for: HOUR,
             operator_speaks: false,
+            checkpoints: None,
         };
+        if let Some(mut audit) = top.table("audit", problems) {
+            settings.checkpoints = Checkpoints::read(dir, &mut audit, problems);
+            audit.end(problems);
+        }
         if let Some(mut approvals) = top.table("approvals", problems) {
             settings.asked_for = approvals.span("pending_for", HOUR, problems);
             settings.granted_for = approvals.span("granted_for", HOUR, problems);

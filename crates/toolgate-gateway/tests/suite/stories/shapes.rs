@@ -92,7 +92,10 @@ fn every_answer_is_as_its_schema_says() {
     let failing = Folder::shop();
     failing.write("cases/wrong.jsonl", "{\"case\": \"c\", \"tool\": \"get_order\", \"expect\": \"run\"}\n");
     let failing = failing.path().to_str().unwrap();
-    let answers: [(&str, &[&str], i32); 42] = [
+    let witnessed = Folder::shop();
+    witnessed.edit("toolgate.toml", "[identity]", "[audit.checkpoints]\nto = \"kept.jsonl\"\n\n[identity]");
+    let witnessed = witnessed.path().to_str().unwrap();
+    let answers: [(&str, &[&str], i32); 44] = [
         ("init", &["init", &new, "--dry-run"], 0),
         ("init", &["init", &new], 0),
         ("init", &import, 0),
@@ -125,6 +128,8 @@ fn every_answer_is_as_its_schema_says() {
         ("approvals list", &["approvals", dir, "list"], 0),
         ("audit tail", &["audit", dir, "tail", "-n", "100"], 0),
         ("audit verify", &["audit", dir, "verify"], 0),
+        ("audit export", &["audit", dir, "export"], 0),
+        ("audit key", &["audit", witnessed, "key"], 0),
         ("why", &["why", dir, reference], 0),
         ("explain", &["explain", "rule_failed"], 0),
         ("explain", &["explain", "unknown_key"], 0),
