@@ -3,6 +3,7 @@
 #[cfg(test)]
 mod agreement;
 mod audit;
+mod checkpoints;
 mod finding;
 mod located;
 mod reader;
@@ -18,9 +19,12 @@ use toolgate::json::Limits;
 use toolgate::ledger::{Store, StoreError};
 
 use crate::backend::{Databases, Means, Upstreams};
+use crate::checkpoints::Keeper;
+use crate::cli::journal;
 use crate::http;
 use crate::identity::Identity;
 
+pub(crate) use checkpoints::{Checkpoints, To};
 pub(crate) use finding::FAULTS;
 pub use finding::Finding;
 pub(crate) use located::Located;
@@ -45,6 +49,8 @@ pub struct Loaded {
     pub warnings: Vec<Finding>,
     /// The servers that its tools are asked of.
     pub(crate) upstreams: Upstreams,
+    /// What keeps checkpoints of its record.
+    pub(crate) keeper: Arc<Keeper>,
 }
 
 impl Loaded {
@@ -52,8 +58,16 @@ impl Loaded {
     pub async fn finish(&self) -> Result<(), Fault> {
         let finished = self.gate.finish().await;
         self.upstreams.close().await;
+        keep_the_end(&self.keeper).await;
         finished
     }
+}
+
+/// Writes the last checkpoint, once all is on record.
+pub(crate) async fn keep_the_end(keeper: &Arc<Keeper>) {
+    let keeper = Arc::clone(keeper);
+    // A thread that cannot be had has nothing to wait for.
+    let _ = tokio::task::spawn_blocking(move || keeper.finish()).await;
 }
 
 /// A folder that was read and checked. Nothing of its gate is opened yet.
@@ -73,6 +87,8 @@ pub struct Ready {
     pub warnings: Vec<Finding>,
     /// The servers that its tools are asked of.
     pub(crate) upstreams: Upstreams,
+    /// What keeps checkpoints of its record.
+    pub(crate) keeper: Arc<Keeper>,
 }
 
 /// A tool that is set aside, because its contract has faults or rests on one that has.
@@ -132,8 +148,8 @@ pub(crate) fn load_to_review(dir: &Path, policies: &Path) -> Result<Loaded, Load
 }
 
 fn loaded(ready: Ready) -> Result<Loaded, LoadError> {
-    let Ready { gate, identity, http, operator_speaks, set_aside, warnings, upstreams } = ready;
-    Ok(Loaded { gate: gate.open()?, identity, http, operator_speaks, set_aside, warnings, upstreams })
+    let Ready { gate, identity, http, operator_speaks, set_aside, warnings, upstreams, keeper } = ready;
+    Ok(Loaded { gate: gate.open()?, identity, http, operator_speaks, set_aside, warnings, upstreams, keeper })
 }
 
 /// Reads and checks a folder for a server, and leaves it as it is: its gate is opened by whoever needs it.
@@ -184,11 +200,15 @@ fn ready_with(
     let built = match settings.filter(|_| may_be_built) {
         Some(settings) => {
             let people = Arc::new(settings.identity.clone());
-            let store = match purpose {
-                Purpose::Run | Purpose::Serve => settings.store.opener(dir, StoreAt::open),
-                Purpose::Read => settings.store.opener(dir, StoreAt::open_to_read),
-                Purpose::Look | Purpose::Rehearse => StoreAt::Memory.opener(dir, StoreAt::open),
+            let (store, kept) = match purpose {
+                Purpose::Run | Purpose::Serve => {
+                    (settings.store.opener(dir, StoreAt::open), settings.checkpoints.clone())
+                }
+                Purpose::Read => (settings.store.opener(dir, StoreAt::open_to_read), None),
+                Purpose::Look | Purpose::Rehearse => (StoreAt::Memory.opener(dir, StoreAt::open), None),
             };
+            let keeper = Arc::new(Keeper::new(kept, journal()));
+            let store = attended(store, Arc::clone(&keeper));
             builder = builder
                 .standing(people)
                 .limits(settings.arguments.over(Limits::default()))
@@ -199,7 +219,7 @@ fn ready_with(
             let upstreams = means.upstreams;
             let ready = |gate: Prepared| {
                 let warnings = reader::warnings(&sources, gate.warnings());
-                Ready { gate, identity, http, operator_speaks, set_aside: Vec::new(), warnings, upstreams }
+                Ready { gate, identity, http, operator_speaks, set_aside: Vec::new(), warnings, upstreams, keeper }
             };
             match purpose {
                 Purpose::Run | Purpose::Read | Purpose::Look | Purpose::Rehearse => {
@@ -223,6 +243,27 @@ fn ready_with(
             reader.faults(&sources, tools, &policies, wrong);
             Err(reader.end())
         }
+    }
+}
+
+/// Opens a store, of which checkpoints are kept from then on.
+fn attended(
+    open: impl Fn() -> Result<Store, StoreError> + Send + Sync + 'static,
+    keeper: Arc<Keeper>,
+) -> impl Fn() -> Result<Store, StoreError> + Send + Sync + 'static {
+    move || {
+        let store = open()?;
+        keeper.attend(&store)?;
+        Ok(store)
+    }
+}
+
+/// Where checkpoints of the record of a folder are kept, whatever is wrong with its contracts.
+pub(crate) fn checkpoints(dir: &Path) -> Result<Option<Checkpoints>, LoadError> {
+    let mut reader = Reader::of(dir);
+    match reader.settings() {
+        Some(settings) => Ok(settings.checkpoints),
+        None => Err(reader.end()),
     }
 }
 

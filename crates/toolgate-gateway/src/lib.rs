@@ -2,11 +2,13 @@
 //! `toolgate`.
 //!
 //! [`config`] reads a folder, `cases` hold it to what it is meant to do, [`backend`] runs its tools, [`identity`] knows its
-//! people, [`http`] and [`mcp`] answer programs, `import` makes contracts of an MCP server's tools, `wrap` is a gate over one
+//! people, [`http`] and [`mcp`] answer programs, `checkpoints` keep the end of the record elsewhere, `import` makes
+//! contracts of an MCP server's tools, `wrap` is a gate over one
 //! such server, `journal` is a stderr that never blocks, [`cli`] is the command.
 
 pub mod backend;
 mod cases;
+mod checkpoints;
 pub mod cli;
 pub mod config;
 pub mod http;

@@ -38,9 +38,10 @@ enum Step {
 }
 
 /// The pages beside the README.
-const PAGES: [&str; 12] = [
+const PAGES: [&str; 13] = [
     "docs/admit.md",
     "docs/audit.md",
+    "docs/checkpoints.md",
     "docs/definitions.md",
     "docs/dialects.md",
     "docs/folder.md",

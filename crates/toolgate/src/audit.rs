@@ -162,6 +162,11 @@ const BODY: Limits = Limits { size: usize::MAX, depth: 512, members: usize::MAX 
 const PAGE: usize = 1000;
 
 impl Store {
+    /// The end of the record.
+    pub async fn end(&self) -> Result<Head, StoreError> {
+        self.head().await
+    }
+
     /// The last entries of the record, oldest first.
     pub async fn tail(&self, count: usize) -> Result<Vec<Sealed>, StoreError> {
         let head = self.head().await?;

@@ -109,6 +109,8 @@ codes! {
     InvalidOperation = "invalid_operation" => Usage,
     /// A file cannot be written.
     Unwritable = "unwritable" => Usage,
+    /// The folder keeps no checkpoints.
+    NoCheckpoints = "no_checkpoints" => Usage,
     /// There is no such approval.
     ApprovalMissing = "approval_missing" => Refused,
     /// The approval is not pending any more.
@@ -137,6 +139,8 @@ codes! {
     StoreBusy = "store_busy" => Fault,
     /// The record of earlier calls could not be written.
     RecordFailed = "record_failed" => Fault,
+    /// The end of the record could not be kept where checkpoints go.
+    CheckpointFailed = "checkpoint_failed" => Fault,
     /// The answer could not be written.
     OutputFailed = "output_failed" => Fault,
     /// The tokens cannot be read, so that they admit nobody.

@@ -18,7 +18,7 @@ use super::failure::FailureCode;
 use super::signals::stop_on_interrupt;
 use super::tagged::Tagged;
 use super::{Exit, Failure, Output, Said, find_folder, journal, tell_set_aside, told};
-use crate::config::{self, Ready};
+use crate::config::{self, Ready, keep_the_end};
 use crate::mcp::connection;
 use crate::mcp::server::{GateFor, Tools};
 use crate::mcp::stdio::{self, FrameWriter, Frames};
@@ -58,7 +58,7 @@ impl Mcp {
         }
         let stop = stop_on_interrupt();
         let ready = config::ready(&dir, self.strict).map_err(|error| told(error, &dir, output))?;
-        let Ready { gate, identity, set_aside, upstreams, .. } = ready;
+        let Ready { gate, identity, set_aside, upstreams, keeper, .. } = ready;
         tell_set_aside(&set_aside, output);
         let session = identity.session(self.user.as_deref())?;
         let session = match set_aside.is_empty() {
@@ -76,6 +76,7 @@ impl Mcp {
             None => Ok(()),
         };
         upstreams.close().await;
+        keep_the_end(&keeper).await;
         finished?;
         Ok(Exit::Ok)
     }

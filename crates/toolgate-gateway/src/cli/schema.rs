@@ -42,6 +42,8 @@ published! {
     "output approvals show" = "output/approvals-show",
     "output audit case" = "output/audit-case",
     "output audit erase" = "output/audit-erase",
+    "output audit export" = "output/audit-export",
+    "output audit key" = "output/audit-key",
     "output audit replay" = "output/audit-replay",
     "output audit tail" = "output/audit-tail",
     "output audit verify" = "output/audit-verify",

@@ -14,7 +14,7 @@ use super::failure::FailureCode;
 use super::journal::{self, journal};
 use super::signals::Interrupts;
 use super::{Exit, Failure, Output, Said, Say, find_folder, load, tell_set_aside};
-use crate::config::{Loaded, Purpose};
+use crate::config::{Loaded, Purpose, keep_the_end};
 use crate::http::{NotListening, Open, Server, Settings, Watch, holder};
 use crate::identity::Doorkeeper;
 
@@ -55,7 +55,7 @@ impl Serve {
             .map_err(|error| Failure::fault(format!("interrupts cannot be waited for: {error}")))?;
         let dir = find_folder(self.dir.clone())?;
         let purpose = if self.strict { Purpose::Run } else { Purpose::Serve };
-        let Loaded { gate, identity, http, set_aside, upstreams, .. } = load(&dir, purpose, output)?;
+        let Loaded { gate, identity, http, set_aside, upstreams, keeper, .. } = load(&dir, purpose, output)?;
         tell_set_aside(&set_aside, output);
         let settings = self.settings(http);
         let doorkeeper = identity.doorkeeper(self.user.as_deref())?;
@@ -76,6 +76,7 @@ impl Serve {
         }
         let drained = server.run(|open| journal()(Said::Note(still_open(open)))).await;
         upstreams.close().await;
+        keep_the_end(&keeper).await;
         journal::flush();
         drained?;
         journal()(Said::Note("drained: every call has its answer, and all of it is on record".into()));

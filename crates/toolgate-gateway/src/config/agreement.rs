@@ -149,7 +149,7 @@ store = "sqlite:state/toolgate.db"
 listen = "[::1]:9000"
 arguments = { size = "2MB", depth = 32, members = 20000 }
 approvals = { pending_for = "1h", granted_for = "1h", operator = true }
-audit = { arguments = "digest", key = "env:TOOLGATE_KEY" }
+audit = { arguments = "digest", key = "env:TOOLGATE_KEY", checkpoints = { to = "https://audit.example.com/toolgate", every = "1m", key = "file:state/checkpoints.key" } }
 upstreams.files = { command = ["files", "--all"], cwd = "data", env = { MODE = "strict" }, pinned = false }
 
 [http]

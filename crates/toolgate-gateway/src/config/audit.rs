@@ -7,11 +7,15 @@ use toolgate::gate::Kept;
 use toolgate::ledger::StoreError;
 use toolgate::vault::GateKey;
 
+use super::checkpoints::Checkpoints;
+
 /// What a folder says of its record.
 #[derive(Debug, Default)]
 pub(super) struct Audit {
     pub(super) kept: Kept,
     pub(super) key: KeyAt,
+    /// Where the end of the record is kept as well.
+    pub(super) checkpoints: Option<Checkpoints>,
 }
 
 /// Where the gate key is. INVARIANT (by name): a key is nowhere in a folder's settings.
@@ -27,7 +31,7 @@ pub(super) enum KeyAt {
 }
 
 impl Audit {
-    pub(super) fn read(top: &mut Fields<'_>, problems: &mut Problems) -> Self {
+    pub(super) fn read(dir: &Path, top: &mut Fields<'_>, problems: &mut Problems) -> Self {
         let Some(mut fields) = top.table("audit", problems) else { return Self::default() };
         let kept = [("keep", Kept::Values), ("digest", Kept::Digests)];
         let kept = fields.word("arguments", &kept, Kept::default(), problems);
@@ -39,8 +43,9 @@ impl Audit {
                 KeyAt::Beside
             })
         });
+        let checkpoints = Checkpoints::read(dir, &mut fields, problems);
         fields.end(problems);
-        Self { kept, key }
+        Self { kept, key, checkpoints }
     }
 }
 

@@ -12,6 +12,7 @@ use toolgate::json::Bounds;
 use toolgate::ledger::{Store, StoreError};
 
 use super::audit::{Audit, KeyAt};
+use super::checkpoints::Checkpoints;
 use crate::backend::mcp::Held;
 use crate::backend::mcp::pins::{Lock, Pins};
 use crate::backend::{Place, Upstreams};
@@ -35,6 +36,8 @@ pub(super) struct Settings {
     pub(super) operator_speaks: bool,
     /// What the record holds of calls.
     pub(super) kept: Kept,
+    /// Where the end of its record is kept as well.
+    pub(super) checkpoints: Option<Checkpoints>,
 }
 
 /// An upstream, as the folder declares it.
@@ -64,7 +67,7 @@ const HOUR: Duration = Duration::from_secs(3600);
 impl Settings {
     pub(super) fn read(dir: &Path, table: &Map<String, Value>, problems: &mut Problems) -> Self {
         let mut top = Fields::of(table, "");
-        let Audit { kept, key } = Audit::read(&mut top, problems);
+        let Audit { kept, key, checkpoints } = Audit::read(dir, &mut top, problems);
         let store = read_store(&mut top, key, problems);
         let databases = read_databases(&mut top, problems);
         let upstreams = read_upstreams(&mut top, problems);
@@ -98,6 +101,7 @@ impl Settings {
             granted_for: HOUR,
             operator_speaks: false,
             kept,
+            checkpoints,
         };
         if let Some(mut approvals) = top.table("approvals", problems) {
             settings.asked_for = approvals.span("pending_for", HOUR, problems);

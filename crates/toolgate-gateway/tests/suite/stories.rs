@@ -2,6 +2,7 @@
 
 mod abuse;
 mod admit;
+mod audit;
 mod cases;
 mod declared;
 mod drained;

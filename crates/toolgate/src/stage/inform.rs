@@ -301,7 +301,7 @@ impl Trouble {
                 let message = format!("{} It is unknown since {since}.", refusal.text());
                 refusal.message(message)
             }
-            State::Open { .. } | State::Done { .. } | State::Failed => refusal,
+            State::Open { .. } | State::Done { .. } | State::Failed { .. } => refusal,
         };
         let why = format!("the outcome of {} is not known", entry.first);
         Self::refused(refusal, why)

@@ -93,6 +93,9 @@ fn every_answer_is_as_its_schema_says() {
     let failing = Folder::shop();
     failing.write("cases/wrong.jsonl", "{\"case\": \"c\", \"tool\": \"get_order\", \"expect\": \"run\"}\n");
     let failing = failing.path().to_str().unwrap();
+    let witnessed = Folder::shop();
+    witnessed.edit("toolgate.toml", "[identity]", "[audit.checkpoints]\nto = \"kept.jsonl\"\n\n[identity]");
+    let witnessed = witnessed.path().to_str().unwrap();
     let doubted = in_doubt();
     door::call(doubted.path(), "alice@acme", "create_refund", &refund("ord_4821", 1500));
     let doubted = doubted.path().to_str().unwrap();
@@ -101,7 +104,7 @@ fn every_answer_is_as_its_schema_says() {
     let erasable = redacted::Desk::with_a_person("c17");
     let erasable = erasable.dir();
     let policies = folder.join("policies").to_str().unwrap().to_owned();
-    let answers: [(&str, &[&str], i32); 49] = [
+    let answers: [(&str, &[&str], i32); 51] = [
         ("init", &["init", &new, "--dry-run"], 0),
         ("init", &["init", &new], 0),
         ("init", &import, 0),
@@ -137,6 +140,8 @@ fn every_answer_is_as_its_schema_says() {
         ("audit verify", &["audit", dir, "verify"], 0),
         ("audit replay", &["audit", dir, "replay", "--policies", &policies], 0),
         ("audit case", &["audit", dir, "case", reference], 0),
+        ("audit export", &["audit", dir, "export"], 0),
+        ("audit key", &["audit", witnessed, "key"], 0),
         ("why", &["why", dir, reference], 0),
         ("ledger list", &["ledger", doubted, "list"], 0),
         ("ledger show", &["ledger", doubted, "show", key], 0),

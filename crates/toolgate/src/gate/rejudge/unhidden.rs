@@ -1,6 +1,8 @@
 //! Values of the record of which only a digest is left, and what can stand in their place.
 
-use serde_json::{Map, Value, json};
+#[cfg(test)]
+use serde_json::json;
+use serde_json::{Map, Value};
 
 use crate::json::Digest;
 use crate::schema::Schema;

@@ -1,0 +1,55 @@
+//! Which records: the same words for all that show some.
+
+use clap::Args;
+use clap::builder::PossibleValuesParser;
+use toolgate::audit::KINDS;
+use toolgate::audit::filter::Filter;
+use toolgate::clock::Millis;
+use toolgate::refusal::Code;
+
+#[derive(Debug, Args)]
+pub(super) struct Filtered {
+    /// Only of this tool
+    #[arg(long, value_name = "TOOL")]
+    tool: Option<String>,
+    /// Only of this tenant
+    #[arg(long, value_name = "TENANT")]
+    tenant: Option<String>,
+    /// Only of this person or program, by the name without the tenant
+    #[arg(long, value_name = "NAME")]
+    principal: Option<String>,
+    /// Only of this kind
+    #[arg(long, value_name = "KIND", value_parser = PossibleValuesParser::new(KINDS), hide_possible_values = true)]
+    kind: Option<String>,
+    /// Only of the attempt with this `ref`
+    #[arg(long = "ref", value_name = "REF", value_parser = reference)]
+    reference: Option<String>,
+    /// Only refused with this code
+    #[arg(long, value_name = "CODE", value_parser = codes(), hide_possible_values = true)]
+    code: Option<String>,
+    /// Only with this effect: none, done or unknown
+    #[arg(long, value_name = "EFFECT", value_parser = ["none", "done", "unknown"], hide_possible_values = true)]
+    effect: Option<String>,
+    /// From this moment on, such as 2026-01-31T09:30:00Z
+    #[arg(long, value_name = "TIME")]
+    since: Option<Millis>,
+    /// Before this moment
+    #[arg(long, value_name = "TIME")]
+    until: Option<Millis>,
+}
+
+impl Filtered {
+    pub(super) fn filter(self) -> Filter {
+        let Self { tool, tenant, principal, kind, reference, code, effect, since, until } = self;
+        Filter { tool, tenant, principal, kind, reference, code, effect, since, until }
+    }
+}
+
+fn codes() -> PossibleValuesParser {
+    PossibleValuesParser::new(Code::ALL.map(Code::as_str))
+}
+
+fn reference(text: &str) -> Result<String, &'static str> {
+    let is_one = text.len() == 26 && text.bytes().all(|byte| byte.is_ascii_digit() || byte.is_ascii_uppercase());
+    if is_one { Ok(text.to_owned()) } else { Err("a `ref` has 26 digits and capital letters") }
+}
