@@ -94,7 +94,11 @@ impl Facts {
                 }
                 // An id of the wrong form, which the model wrote, is of nothing that is there.
                 Looked::Absent | Looked::Unfit => {}
-                Looked::Failed(why) => return Gathered::Failed { fact: name.clone(), why },
+                Looked::Failed(why) => {
+                    // Whoever was asked may repeat what it was asked with.
+                    let hidden = contract.input.hidden(&Value::Object(arguments.clone()));
+                    return Gathered::Failed { fact: name.clone(), why: hidden.taken_out_of(&why) };
+                }
             }
         }
         Gathered::Known(known)

@@ -158,6 +158,22 @@ async fn an_attempt_that_failed_is_told_without_the_secret_that_the_backend_repe
 }
 
 #[tokio::test]
+async fn a_look_up_that_repeats_a_secret_brings_it_into_no_record() {
+    let card = json!({ "card": { "type": "string", "x-secret": true } });
+    let asking = json!({ "facts": { "bank": { "tool": "find", "args": { "number": "{card}" } } } });
+    let failing = FakeTool::queue([Step::fails(ToolError::unavailable("nobody knows 4000 0027"))]);
+    let found = json!({
+        "description": "A tool.", "effect": "read", "output": { "type": "object" },
+        "input": { "properties": { "number": { "type": "string" } } },
+    });
+    let gate =
+        gate(vec![tool("look", "read", card, asking), failing.tool("find", keys(found))], &[PERMIT], Kept::Values);
+    assert_eq!(call(&gate, "look", r#"{"card":"4000 0027"}"#).await.code(), Some(Code::RuleFailed));
+    let record = records(&gate).await.remove(0).to_string();
+    assert!(record.contains("nobody knows [secret]") && !record.contains("4000 0027"), "{record}");
+}
+
+#[tokio::test]
 async fn a_person_is_erased_within_their_tenant_alone() {
     let personal = json!({ "name": { "type": "string", "x-personal": true }, "id": { "type": "string" } });
     let more = json!({ "input": { "properties": personal, "required": ["id"] }, "subject": "{id}" });

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::door::{Run, toolgate};
+use crate::serve::Serving;
 
 const SETTINGS: &str = r#"
 [identity]
@@ -203,6 +204,31 @@ fn of_writes_no_secret_is_kept() {
     is_silent(&charged);
     let again = desk.call("charge_card", &carried("c17").to_string());
     assert_eq!(again.json()["result"], charged.json()["result"]);
+    assert_eq!(desk.found(&secrets()), Vec::<String>::new());
+}
+
+#[test]
+fn while_a_server_runs_and_after_it_was_killed_its_log_holds_no_secret_either() {
+    let desk = Desk::new("");
+    let serving = Serving::start(desk.0.path(), &[]);
+    let right = carried("c17");
+    for (tool, arguments) in [
+        ("check_card", right.to_string()),
+        ("charge_card", right.to_string()),
+        ("charge_card", right.to_string().replace(',', ",,")),
+        ("chrage_the_card", right.to_string()),
+    ] {
+        let call = json!({ "id": "c", "type": "function", "function": { "name": tool, "arguments": arguments } });
+        let message = json!({ "role": "assistant", "content": null, "tool_calls": [call] });
+        let answered = serving.post("/v1/calls", &json!({ "dialect": "openai-chat", "message": message }));
+        assert_eq!(answered.status, 200, "{answered:?}");
+    }
+    assert_eq!(desk.found(&secrets()), Vec::<String>::new());
+    serving.signal("-KILL");
+    let (_, told) = serving.end();
+    assert!(secrets().iter().all(|secret| !told.contains(secret)), "{told}");
+    assert_eq!(desk.found(&secrets()), Vec::<String>::new());
+    assert_eq!(desk.records().iter().filter(|record| record["kind"] == "outcome").count(), 1);
     assert_eq!(desk.found(&secrets()), Vec::<String>::new());
 }
 
