@@ -447,15 +447,8 @@ fn an_action_happens_at_most_once_and_always_comes_to_an_end() {
     }
     let stuck = ends.iter().position(|end| !end).map(|number| &worlds[number]);
     assert!(stuck.is_none(), "no way to an end: {stuck:?}");
-    println!(
-        "{} worlds: open {}, done {}, failed {}, unknown {}",
-        worlds.len(),
-        kinds[0],
-        kinds[1],
-        kinds[2],
-        kinds[3]
-    );
-    assert!(worlds.len() > 50_000 && kinds.iter().all(|kind| *kind > 100), "{} {kinds:?}", worlds.len());
+    // Of each kind there are many: open, done, failed, unknown.
+    assert!(worlds.len() > 100_000 && kinds.iter().all(|kind| *kind > 100), "{} {kinds:?}", worlds.len());
 }
 
 /// Without the moments that nothing is decided by.
