@@ -40,6 +40,7 @@ mod memory;
 #[cfg(test)]
 mod model;
 mod operator;
+mod rows;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 mod store;

@@ -243,10 +243,8 @@ fn refused<'a>(refusal: &'a Refusal, redaction: &Redaction) -> Vec<(&'a str, Par
 /// Who asked, for whom, and in which run.
 fn asked(session: &Session) -> [(&'static str, Part<'_>); 3] {
     let principal = session.principal();
-    let members = vec![
-        ("issuer", Part::from(principal.issuer.as_str())),
-        ("subject", Part::from(principal.subject.as_str())),
-    ];
+    let members =
+        vec![("issuer", Part::from(principal.issuer.as_str())), ("subject", Part::from(principal.subject.as_str()))];
     [
         ("tenant", Part::from(session.tenant())),
         ("principal", Part::Members(members)),
@@ -335,7 +333,14 @@ pub(super) fn reconciled(entry: &Entry, finding: &Finding, now: Millis) -> Recor
 }
 
 /// The record of an answer that came after its call was given up.
-pub(super) fn late(case: &Case, tool: &Registered, redaction: &Redaction, answer: &Answer, said: Said, now: Millis) -> Record {
+pub(super) fn late(
+    case: &Case,
+    tool: &Registered,
+    redaction: &Redaction,
+    answer: &Answer,
+    said: Said,
+    now: Millis,
+) -> Record {
     let kind = match said {
         Said::Outcome => Kind::Outcome,
         Said::TooLate => Kind::Late,

@@ -189,7 +189,7 @@ impl<'s> Bench<'s> {
         &mut self,
         actor: usize,
         fails_after: Option<usize>,
-        job: impl FnOnce(&mut dyn transact::Rows) -> transact::Stored<T> + Send + 'static,
+        job: impl FnOnce(&mut dyn rows::Rows) -> rows::Stored<T> + Send + 'static,
     ) -> Option<T> {
         let before = self.dump().await;
         match self.store(actor).write(move |rows| job(&mut Failing::new(rows, fails_after))).await {
@@ -284,7 +284,7 @@ impl<'s> Bench<'s> {
         let Doing::Runs { action, attempt } = self.actors[actor].clone() else { return };
         let (owner, now) = (self.store(actor).owner().clone(), self.now);
         let closing = Closing { key: key(action), owner: owner.clone(), attempt, verdict: verdict.clone() };
-        let job = move |rows: &mut dyn transact::Rows| transact::close(rows, closing, |_| record(Kind::Outcome), now);
+        let job = move |rows: &mut dyn rows::Rows| transact::close(rows, closing, |_| record(Kind::Outcome), now);
         let Some(closed) = self.write(actor, fails_after, job).await else { return };
         let truth = &self.truths[action];
         let is_its_own = truth.attempt == attempt && truth.owner == Some(owner);
@@ -315,7 +315,7 @@ impl<'s> Bench<'s> {
         let (token, now) = (Ref::fresh().to_string(), self.now);
         let claim = Claim { token: token.clone(), until: Millis(now.0 + HOUR) };
         let standing = Some((token.clone(), claim.until));
-        let job = move |rows: &mut dyn transact::Rows| transact::claim(rows, key(action), claim, now);
+        let job = move |rows: &mut dyn rows::Rows| transact::claim(rows, key(action), claim, now);
         let Some(claimed) = self.write(actor, fails_after, job).await else { return };
         let expected = self.truths[action].state == Is::Unknown && !self.is_claimed(action);
         assert_eq!(claimed.is_some(), expected);
@@ -328,7 +328,7 @@ impl<'s> Bench<'s> {
     async fn resolve(&mut self, actor: usize, finding: Finding, fails_after: Option<usize>) {
         let Doing::FindsOut { action, token } = self.actors[actor].clone() else { return };
         let (now, found, asked) = (self.now, finding.clone(), token.clone());
-        let job = move |rows: &mut dyn transact::Rows| {
+        let job = move |rows: &mut dyn rows::Rows| {
             transact::resolve(rows, key(action), asked, found, record(Kind::Reconciled), now)
         };
         let Some(resolved) = self.write(actor, fails_after, job).await else { return };
@@ -344,7 +344,7 @@ impl<'s> Bench<'s> {
     async fn rule(&mut self, action: usize, finding: Finding, fails_after: Option<usize>) {
         let (now, said) = (self.now, finding.clone());
         let job =
-            move |rows: &mut dyn transact::Rows| transact::rule(rows, key(action), said, |_| record(Kind::Ruling), now);
+            move |rows: &mut dyn rows::Rows| transact::rule(rows, key(action), said, |_| record(Kind::Ruling), now);
         let Some(ruled) = self.write(action, fails_after, job).await else { return };
         assert_eq!(ruled.is_ok(), self.truths[action].state == Is::Unknown && !self.is_claimed(action));
         if ruled.is_ok() {
@@ -357,7 +357,7 @@ impl<'s> Bench<'s> {
         let owners = store.read(move |rows| transact::survey(rows, now)).await.unwrap().owners;
         let dead: Vec<Owner> = owners.into_iter().filter(|o| o != store.owner() && store.is_dead(o)).collect();
         let gone = dead.clone();
-        let job = move |rows: &mut dyn transact::Rows| transact::sweep(rows, &dead, &|_| record(Kind::Lost), now);
+        let job = move |rows: &mut dyn rows::Rows| transact::sweep(rows, &dead, &|_| record(Kind::Lost), now);
         let Some(lost) = self.write(actor, fails_after, job).await else { return };
         let is_due = |truth: &&mut Truth| {
             let owner = truth.owner.as_ref();

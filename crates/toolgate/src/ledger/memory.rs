@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::future::ready;
 use std::sync::{Mutex, MutexGuard};
 
+use super::rows::{Change, Lane, Mark, Rows, Stored, Transact};
 use super::store::Pending;
-use super::transact::{Change, Lane, Mark, Rows, Stored, Transact};
 use super::{CounterKey, Entry, EntryKey, GrantKey, LaneKey, Owner, State, StoreError};
 use crate::approval::{Approval, ApprovalState};
 use crate::audit::{Head, Sealed};

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
+use super::rows::{Rows, Stored};
 use super::store::Pending;
-use super::transact::{Rows, Stored};
 use super::{Entry, EntryKey, Listed, Page, State, Store, StoreError};
 use crate::audit::Sealed;
 use crate::json::Digest;

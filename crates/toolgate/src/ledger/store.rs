@@ -8,10 +8,13 @@ use std::thread::{self, Thread};
 use std::time::Duration;
 
 use super::memory::MemoryLedger;
+use super::rows::{Rows, Transact};
 #[cfg(feature = "sqlite")]
 use super::sqlite::{SqliteLedger, SqliteView};
-use super::transact::{self, Answer, Rows, Transact};
-use super::{Action, ActionState, Claim, CounterKey, Entry, EntryKey, Finding, LaneKey, Listed, Owner, Page, Rejected, Verdict};
+use super::transact::{self, Answer};
+use super::{
+    Action, ActionState, Claim, CounterKey, Entry, EntryKey, Finding, LaneKey, Listed, Owner, Page, Rejected, Verdict,
+};
 use crate::approval::{Approval, Decision, NotDecided};
 use crate::audit::verify::Row;
 use crate::audit::{Head, Record, Sealed};
@@ -251,13 +254,7 @@ impl Store {
 
     /// As [`close`](Self::close), of an action that was given up before: `outcome` is written where it closed the entry,
     /// else `said`.
-    pub(crate) fn close_late(
-        &self,
-        closing: Closing,
-        outcome: Record,
-        said: Record,
-        now: Millis,
-    ) -> Pending<'_, bool> {
+    pub(crate) fn close_late(&self, closing: Closing, outcome: Record, said: Record, now: Millis) -> Pending<'_, bool> {
         let water = Arc::clone(&self.1);
         self.write(move |rows| {
             let now = transact::no_earlier(rows, &water, now)?;

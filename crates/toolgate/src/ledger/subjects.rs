@@ -1,6 +1,7 @@
 //! Whose personal data a store holds: the salts by which they can be told and read, until somebody is erased.
 
-use super::transact::{self, Rows, Stored};
+use super::rows::{Rows, Stored};
+use super::transact;
 use super::{Entry, State, Store, StoreError};
 use crate::audit::Record;
 use crate::vault::{Salt, Subject};

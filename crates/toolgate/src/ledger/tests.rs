@@ -189,7 +189,7 @@ async fn an_action_whose_contents_were_erased_stays_done_and_shows_nothing() {
     let erased = store.write(move |rows| {
         let mut entry = rows.entry(key)?.unwrap();
         entry.erase();
-        rows.put_entry(&entry, transact::Change::Moved)
+        rows.put_entry(&entry, rows::Change::Moved)
     });
     erased.await.unwrap();
     let after = pay().await;

@@ -3,7 +3,7 @@
 use crate::approval::Approval;
 use crate::audit::{Head, Sealed};
 use crate::clock::Millis;
-use crate::ledger::transact::{Change, Lane, Mark, Rows, Stored};
+use crate::ledger::rows::{Change, Lane, Mark, Rows, Stored};
 use crate::ledger::{CounterKey, Entry, EntryKey, GrantKey, LaneKey, Owner, StoreError};
 use crate::vault::{Salt, Subject};
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 
-use super::super::transact::Stored;
+use super::super::rows::Stored;
 use super::PATIENCE;
 use super::worker::{join, start};
 

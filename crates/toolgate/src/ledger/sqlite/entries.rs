@@ -4,7 +4,7 @@ use rusqlite::types::ToSql;
 use rusqlite::{Row, params};
 use serde_json::Value;
 
-use super::super::transact::{Change, Stored};
+use super::super::rows::{Change, Stored};
 use super::super::{Action, ActionState, Claim, Entry, EntryKey, LaneKey, Owner, State};
 use super::rows::{Tables, half, integer, millis, moment, natural, parse_holds};
 use super::sealing::{self, Part, Place, Vault};

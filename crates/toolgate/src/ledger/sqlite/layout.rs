@@ -7,7 +7,7 @@
 use rusqlite::{Connection, OptionalExtension, Transaction, params};
 
 use super::super::StoreError;
-use super::super::transact::Stored;
+use super::super::rows::Stored;
 use super::trouble::broken;
 use crate::json::Digest;
 

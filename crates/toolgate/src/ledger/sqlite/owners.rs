@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use rusqlite::{Transaction, params};
 use ulid::Ulid;
 
-use super::super::transact::Stored;
+use super::super::rows::Stored;
 use super::super::{Owner, StoreError};
 
 /// The lock that this process holds.

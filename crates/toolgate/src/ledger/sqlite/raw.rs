@@ -3,7 +3,7 @@
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension, Row};
 
-use super::super::transact::Stored;
+use super::super::rows::Stored;
 use crate::audit::verify;
 
 /// In the order of their numbers, from one on.

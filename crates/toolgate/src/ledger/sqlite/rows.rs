@@ -7,7 +7,7 @@ use rusqlite::{CachedStatement, Connection, OptionalExtension, Params, Row, para
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::super::transact::{Change, Lane, Mark, Rows, Stored};
+use super::super::rows::{Change, Lane, Mark, Rows, Stored};
 use super::super::{ActionState, CounterKey, Entry, EntryKey, GrantKey, Hold, LaneKey, Owner};
 use super::entries::ERASED;
 use super::raw;

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::super::EntryKey;
-use super::super::transact::Stored;
+use super::super::rows::Stored;
 use super::trouble::{damaged, unstorable};
 use crate::json::{self, Limits};
 use crate::vault::{GateKey, Salt, Seal};

@@ -8,8 +8,8 @@ use super::layout::{Content, content};
 use super::trouble::broken;
 use super::worker::Worker;
 use super::{PATIENCE, STATEMENTS};
+use crate::ledger::rows::{Rows, Stored, Transact};
 use crate::ledger::store::Pending;
-use crate::ledger::transact::{Rows, Stored, Transact};
 use crate::ledger::{Owner, StoreError};
 use crate::vault::GateKey;
 

@@ -10,8 +10,8 @@ use rusqlite::{Connection, Transaction, TransactionBehavior};
 use tokio::sync::oneshot;
 
 use super::super::StoreError;
+use super::super::rows::Stored;
 use super::super::store::Pending;
-use super::super::transact::Stored;
 use super::checkpoints::Checkpoints;
 use super::rows::Tables;
 use super::sealing::Vault;

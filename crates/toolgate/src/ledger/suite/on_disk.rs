@@ -8,9 +8,9 @@ use std::thread;
 use rusqlite::Connection;
 use tempfile::TempDir;
 
+use super::super::rows::Transact;
 use super::super::sqlite::SqliteLedger;
 use super::super::store::Pending;
-use super::super::transact::Transact;
 use super::*;
 
 mod full;

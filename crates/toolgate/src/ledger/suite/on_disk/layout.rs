@@ -5,7 +5,7 @@ use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use serde_json::Value;
 
-use super::super::super::transact::{Change, Lane, Rows};
+use super::super::super::rows::{Change, Lane, Rows};
 use super::*;
 use crate::vault::Subject;
 
