@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::{Kept, Redactor};
 use crate::contract::Contract;
@@ -29,43 +29,43 @@ impl Redactor {
     ///
     /// `redacted`, `cut` and `lossy` (it was not UTF-8) are there, and true, where the text is not the one that was sent.
     pub(crate) fn unadmitted(&self, contract: Option<&Contract>, sent: &[u8]) -> Value {
-        let mut raw = json!({ "bytes": sent.len(), "digest": self.keyed(self.mark, "raw", sent) });
-        let Some(contract) = contract.filter(|_| self.redaction.0.kept == Kept::Values) else { return raw };
-        let shown = match contract.input.has_marks() {
-            true => self.of_hiding(&contract.input, sent),
-            false => self.as_sent(sent),
+        let mut raw = match contract.filter(|_| self.redaction.0.kept == Kept::Values) {
+            Some(contract) if contract.input.has_marks() => self.of_hiding(&contract.input, sent),
+            Some(_) => self.as_sent(sent),
+            None => Map::new(),
         };
-        if let (Value::Object(raw), Value::Object(shown)) = (&mut raw, shown) {
-            raw.extend(shown);
-        }
-        raw
+        raw.insert("bytes".into(), sent.len().into());
+        raw.insert("digest".into(), json!(self.keyed(self.mark, "raw", sent)));
+        Value::Object(raw)
     }
 
-    fn as_sent(&self, sent: &[u8]) -> Value {
+    fn as_sent(&self, sent: &[u8]) -> Map<String, Value> {
         let (text, mut told) = readable(sent);
         let redacted = self.redaction.text(&text);
         if *redacted != text {
-            told["redacted"] = true.into();
+            say("redacted", &mut told);
         }
         bounded(&redacted, told)
     }
 
-    fn of_hiding(&self, input: &Schema, sent: &[u8]) -> Value {
+    fn of_hiding(&self, input: &Schema, sent: &[u8]) -> Map<String, Value> {
         let limits = Limits { size: sent.len(), ..Limits::default() };
         match json::read_arguments(sent, &limits) {
             Ok(members) => {
                 let hidden = &mut |mark: Mark, value: &Value| self.hidden(mark, value);
                 let mut value = input.replaced_in_misfit(&Value::Object(members), hidden);
                 self.redaction.scrub(&mut value);
+                let mut told = Map::new();
                 match canonical(&value).len() <= BOUND {
-                    true => json!({ "value": value }),
-                    false => json!({ "cut": true }),
+                    true => drop(told.insert("value".into(), value)),
+                    false => say("cut", &mut told),
                 }
+                told
             }
             Err(_) => {
                 let (text, mut told) = readable(sent);
                 let blanked = blanked(&text, input);
-                told["redacted"] = true.into();
+                say("redacted", &mut told);
                 bounded(&self.redaction.text(&blanked), told)
             }
         }
@@ -73,11 +73,11 @@ impl Redactor {
 }
 
 /// The beginning of what was sent, as text, and what of it is not as it was.
-fn readable(sent: &[u8]) -> (String, Value) {
+fn readable(sent: &[u8]) -> (String, Map<String, Value>) {
     let start = sent.get(..LOOKED_AT).unwrap_or(sent);
-    let mut told = json!({});
+    let mut told = Map::new();
     if start.len() < sent.len() {
-        told["cut"] = true.into();
+        say("cut", &mut told);
     }
     let text = match std::str::from_utf8(start) {
         Ok(text) => text.to_owned(),
@@ -86,20 +86,25 @@ fn readable(sent: &[u8]) -> (String, Value) {
             String::from_utf8_lossy(start.get(..error.valid_up_to()).unwrap_or_default()).into_owned()
         }
         Err(_) => {
-            told["lossy"] = true.into();
+            say("lossy", &mut told);
             String::from_utf8_lossy(start).into_owned()
         }
     };
     (text, told)
 }
 
-fn bounded(text: &str, mut told: Value) -> Value {
+fn bounded(text: &str, mut told: Map<String, Value>) -> Map<String, Value> {
     let end = text.floor_char_boundary(BOUND);
     if end < text.len() {
-        told["cut"] = true.into();
+        say("cut", &mut told);
     }
-    told["text"] = text.get(..end).unwrap_or_default().into();
+    told.insert("text".into(), text.get(..end).unwrap_or_default().into());
     told
+}
+
+/// Says that the text is not the one that was sent, and in what.
+fn say(what: &str, told: &mut Map<String, Value>) {
+    told.insert(what.to_owned(), true.into());
 }
 
 /// A token of JSON, or of what was meant to be JSON.
