@@ -79,6 +79,7 @@ impl Verify {
                 others.iter().for_each(|wrong| output.warning(&wrong.text));
                 Err(Failure::new(FailureCode::RecordBroken, format!("the record does not hold: {}", first.text)))
             }
+            None if self.json => Ok(Exit::Ok),
             None => {
                 self.tell(&report, &unseen, dir, output);
                 Ok(Exit::Ok)
@@ -103,10 +104,10 @@ impl Verify {
             }
             (None, Some(To::Url(_)) | None) => return Ok(None),
         };
-        // Of a folder whose key is at hand it is known which one it is.
-        let known = || SigningKey::in_file(&own?.key).ok().map(|key| key.public());
-        let is_here = || config::checkpoints(dir).ok().flatten().is_some_and(|own| own.key.exists());
-        let expected = self.public_key.or_else(|| if is_here() { known() } else { None });
+        // Of a folder whose key is at hand it is known which one it is; verification makes none.
+        let key_file = own.map(|own| own.key).filter(|file| file.exists());
+        let known = || SigningKey::in_file(&key_file?).ok().map(|key| key.public());
+        let expected = self.public_key.or_else(known);
         let lines = File::open(&file).and_then(|opened| Checkpoints::read(BufReader::new(opened), expected));
         lines.map(Some).map_err(|error| unreadable(&file, &error))
     }
