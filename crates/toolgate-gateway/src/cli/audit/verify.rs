@@ -57,6 +57,10 @@ struct Wrong {
 const LONGEST_LINE: u64 = 256 << 20;
 
 impl Verify {
+    pub(super) fn is_of_an_export(&self) -> bool {
+        self.export.is_some()
+    }
+
     pub(super) async fn run(self, dir: &Path, output: &mut Output) -> Result<Exit, Failure> {
         let checkpoints = self.kept(dir, output)?;
         let compared = checkpoints.is_some();
@@ -144,7 +148,11 @@ impl Verify {
 
     fn tell(&self, report: &Report, unseen: &[String], dir: &Path, output: &mut Output) {
         let head = report.head;
-        output.labelled(Style::Good, "ok", &format!("{} records, head {}", head.seq, head.hash));
+        let held = match self.filtered {
+            true => format!("each record that is there is sound, the last is {}, head {}", head.seq, head.hash),
+            false => format!("{} records, head {}", head.seq, head.hash),
+        };
+        output.labelled(Style::Good, "ok", &held);
         if let Some(Compared { agreed, key: Some(key), last: Some((last, at)), .. }) = &report.checkpoints {
             output.line(&format!("{agreed} checkpoints agree, the last of record {} at {at}, key {key}", last.seq));
         }
