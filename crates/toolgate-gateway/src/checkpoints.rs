@@ -58,7 +58,7 @@ impl Keeper {
     pub(crate) fn attend(&self, store: &Store) -> Result<(), StoreError> {
         let Some(wanted) = &self.wanted else { return Ok(()) };
         let broken = |why: String| StoreError::Broken(format!("its checkpoints cannot be signed: {why}"));
-        let key = SigningKey::in_file(&wanted.key).map_err(|error| broken(error.to_string()))?;
+        let key = wanted.signing_key().map_err(|error| broken(error.to_string()))?;
         let runtime = tokio::runtime::Builder::new_current_thread().build();
         let delivery = Delivery::new(&wanted.to);
         let mut work = Work {

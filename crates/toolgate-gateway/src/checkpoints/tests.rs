@@ -30,6 +30,8 @@ struct Kit {
     gate: Gate,
     keeper: Keeper,
     said: Arc<Mutex<Vec<String>>>,
+    /// The one that the gate's own tasks live in.
+    runtime: tokio::runtime::Runtime,
 }
 
 impl Kit {
@@ -44,13 +46,13 @@ impl Kit {
         let said: Arc<Mutex<Vec<String>>> = Arc::default();
         let heard = Arc::clone(&said);
         let say: Say = Arc::new(move |said| heard.lock().unwrap().push(said.text().to_owned()));
-        Self { folder, gate, keeper: Keeper::new(Some(wanted), say), said }
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        Self { folder, gate, keeper: Keeper::new(Some(wanted), say), said, runtime }
     }
 
     /// Makes a call, and waits until it is on record.
     fn call(&self) {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(async {
+        self.runtime.block_on(async {
             let session = Session::new(Principal::new("local", "alice"), "acme");
             let before = self.gate.store().tail(1).await.unwrap();
             self.gate.call(Call::new("call_1", "count", "{}"), &session).await.unwrap();
@@ -70,9 +72,8 @@ impl Kit {
 
     /// How many lines the record agrees with; none may be wrong.
     fn agreed(&self, lines: &str) -> u64 {
-        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let kept = Kept::read(lines.as_bytes(), None).unwrap();
-        let report = runtime.block_on(self.gate.store().examine(Verifier::new().checkpoints(Some(kept)))).unwrap();
+        let report = self.runtime.block_on(self.gate.store().examine(Verifier::new().checkpoints(Some(kept)))).unwrap();
         assert!(report.holds(), "{report:?}\n{lines}");
         report.checkpoints.unwrap().agreed
     }
@@ -209,8 +210,7 @@ fn many_processes_append_whole_lines_to_one_file() {
     let kit = Kit::new(to_a_file, SELDOM);
     kit.call();
     let key = SigningKey::in_file(&kit.folder.path().join("checkpoints.key")).unwrap();
-    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    let asked = runtime.block_on(kit.gate.store().checkpoint(&key, None, SystemClock.now())).unwrap();
+    let asked = kit.runtime.block_on(kit.gate.store().checkpoint(&key, None, SystemClock.now())).unwrap();
     let Asked::Moved(checkpoint) = asked else { panic!("{asked:?}") };
     thread::scope(|scope| {
         for _ in 0..4 {

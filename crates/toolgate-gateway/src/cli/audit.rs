@@ -40,7 +40,11 @@ enum Action {
 
 impl Audit {
     pub(super) async fn run(self, output: &mut Output) -> Result<Exit, Failure> {
-        let dir = find_folder(self.dir)?;
+        let dir = match &self.action {
+            // An export is verified where there is no folder.
+            Action::Verify(verify) if verify.is_of_an_export() => find_folder(self.dir).unwrap_or_default(),
+            Action::Verify(_) | Action::Tail(_) | Action::Export(_) | Action::Key(_) => find_folder(self.dir)?,
+        };
         match self.action {
             Action::Verify(verify) => verify.run(&dir, output).await,
             Action::Tail(tail) => tail.run(&dir, output).await,

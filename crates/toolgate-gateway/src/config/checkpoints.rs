@@ -3,8 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use toolgate::audit::checkpoint::SigningKey;
 use toolgate::fields::{Fields, Problems};
+use toolgate::vault::KeyError;
 use ureq::http::Uri;
+
+use crate::state::make_folder;
 
 /// Where checkpoints go, how often, and with which key.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,6 +58,15 @@ impl Checkpoints {
         };
         fields.end(problems);
         Some(Self { to: to?, every, key })
+    }
+
+    /// The key that signs, which is made if it is not there.
+    pub(crate) fn signing_key(&self) -> Result<SigningKey, KeyError> {
+        if let Some(folder) = self.key.parent() {
+            // What cannot be made shows where the key is.
+            let _ = make_folder(folder);
+        }
+        SigningKey::in_file(&self.key)
     }
 }
 

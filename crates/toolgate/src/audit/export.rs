@@ -12,8 +12,8 @@ use super::{BODY, Sealed};
 use crate::json::{self, Digest};
 use crate::ledger::{Store, StoreError};
 
-/// How many rows are read at once.
-const PAGE: usize = 1000;
+/// How many rows are read at once: each may hold a megabyte.
+const PAGE: usize = 100;
 
 impl Sealed {
     /// The entry as a line, without its end.

@@ -215,8 +215,8 @@ impl Report {
     }
 }
 
-/// How many rows are read at once.
-const PAGE: usize = 1000;
+/// How many rows are read at once: each may hold a megabyte.
+const PAGE: usize = 200;
 
 impl Store {
     /// Follows the chain of the record from its first entry, and tells where it first does not hold.

@@ -6,7 +6,10 @@
     clippy::expect_used,
     clippy::panic,
     clippy::indexing_slicing,
+    clippy::string_slice,
     clippy::disallowed_methods,
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
     missing_docs,
     reason = "a test may panic"
 )]
@@ -91,7 +94,7 @@ fn a_bit_that_flips_anywhere_in_the_file_changes_no_record_unseen() {
     let mut chance = Chance::seeded(7);
     let bytes = std::fs::read(&log.file).unwrap();
     let (mut seen, mut harmless) = (0, 0);
-    for _ in 0..250 {
+    for _ in 0..120 {
         let copy = log.copy();
         let (at, bit) = (chance.below(bytes.len()), chance.below(8));
         let mut flipped = bytes.clone();
@@ -105,7 +108,7 @@ fn a_bit_that_flips_anywhere_in_the_file_changes_no_record_unseen() {
             seen += 1;
         }
     }
-    assert!(seen > 100, "most of the file is the record: {seen} were seen, {harmless} changed none of it");
+    assert!(seen > 40, "most of the file is the record: {seen} were seen, {harmless} changed none of it");
 }
 
 #[test]
@@ -121,7 +124,7 @@ fn an_export_is_verified_like_the_store_it_came_from() {
     };
     assert_eq!(look(&lines, false), witness.look(&log.file).unwrap());
     let mut chance = Chance::seeded(99);
-    for _ in 0..100 {
+    for _ in 0..50 {
         let (at, bit) = (chance.below(lines.len()), chance.below(7));
         let mut edited = lines.clone();
         let mut bytes = std::mem::take(&mut edited[at]).into_bytes();

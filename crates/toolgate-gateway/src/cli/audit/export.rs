@@ -20,8 +20,8 @@ use crate::cli::{Exit, Failure, Output, open_store};
 )]
 pub(super) struct Export {
     /// A line of JSON for each record, which is the one form there is
-    #[arg(long, visible_alias = "json", required = true)]
-    jsonl: bool,
+    #[arg(long, visible_alias = "jsonl", required = true)]
+    json: bool,
     #[command(flatten)]
     filtered: Filtered,
 }

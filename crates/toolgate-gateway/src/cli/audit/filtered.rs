@@ -15,7 +15,7 @@ pub(super) struct Filtered {
     /// Only of this tenant
     #[arg(long, value_name = "TENANT")]
     tenant: Option<String>,
-    /// Only of this person or program, by the name without the tenant
+    /// Only of this person or program, without the tenant
     #[arg(long, value_name = "NAME")]
     principal: Option<String>,
     /// Only of this kind

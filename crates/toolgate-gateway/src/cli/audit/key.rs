@@ -4,7 +4,6 @@ use std::path::Path;
 
 use clap::Args;
 use serde_json::json;
-use toolgate::audit::checkpoint::SigningKey;
 
 use crate::cli::failure::FailureCode;
 use crate::cli::{Exit, Failure, Output, told};
@@ -29,8 +28,8 @@ impl Key {
             return Err(Failure::new(FailureCode::NoCheckpoints, "this folder keeps no checkpoints")
                 .hint("[audit.checkpoints] to = \"/mnt/elsewhere/checkpoints.jsonl\" in toolgate.toml"));
         };
-        let key = SigningKey::in_file(&checkpoints.key)
-            .map_err(|error| Failure::new(FailureCode::Unwritable, error.to_string()))?;
+        let key =
+            checkpoints.signing_key().map_err(|error| Failure::new(FailureCode::Unwritable, error.to_string()))?;
         match self.json {
             true => output.json(&json!({ "key": key.public() })),
             false => output.line(&key.public().to_string()),

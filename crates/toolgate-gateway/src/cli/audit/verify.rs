@@ -57,6 +57,10 @@ struct Wrong {
 const LONGEST_LINE: u64 = 256 << 20;
 
 impl Verify {
+    pub(super) fn is_of_an_export(&self) -> bool {
+        self.export.is_some()
+    }
+
     pub(super) async fn run(self, dir: &Path, output: &mut Output) -> Result<Exit, Failure> {
         let checkpoints = self.kept(dir, output)?;
         let compared = checkpoints.is_some();
@@ -79,6 +83,7 @@ impl Verify {
                 others.iter().for_each(|wrong| output.warning(&wrong.text));
                 Err(Failure::new(FailureCode::RecordBroken, format!("the record does not hold: {}", first.text)))
             }
+            None if self.json => Ok(Exit::Ok),
             None => {
                 self.tell(&report, &unseen, dir, output);
                 Ok(Exit::Ok)
@@ -103,10 +108,10 @@ impl Verify {
             }
             (None, Some(To::Url(_)) | None) => return Ok(None),
         };
-        // Of a folder whose key is at hand it is known which one it is.
-        let known = || SigningKey::in_file(&own?.key).ok().map(|key| key.public());
-        let is_here = || config::checkpoints(dir).ok().flatten().is_some_and(|own| own.key.exists());
-        let expected = self.public_key.or_else(|| if is_here() { known() } else { None });
+        // Of a folder whose key is at hand it is known which one it is; verification makes none.
+        let key_file = own.map(|own| own.key).filter(|file| file.exists());
+        let known = || SigningKey::in_file(&key_file?).ok().map(|key| key.public());
+        let expected = self.public_key.or_else(known);
         let lines = File::open(&file).and_then(|opened| Checkpoints::read(BufReader::new(opened), expected));
         lines.map(Some).map_err(|error| unreadable(&file, &error))
     }
@@ -143,7 +148,11 @@ impl Verify {
 
     fn tell(&self, report: &Report, unseen: &[String], dir: &Path, output: &mut Output) {
         let head = report.head;
-        output.labelled(Style::Good, "ok", &format!("{} records, head {}", head.seq, head.hash));
+        let held = match self.filtered {
+            true => format!("each record that is there is sound, the last is {}, head {}", head.seq, head.hash),
+            false => format!("{} records, head {}", head.seq, head.hash),
+        };
+        output.labelled(Style::Good, "ok", &held);
         if let Some(Compared { agreed, key: Some(key), last: Some((last, at)), .. }) = &report.checkpoints {
             output.line(&format!("{agreed} checkpoints agree, the last of record {} at {at}, key {key}", last.seq));
         }
