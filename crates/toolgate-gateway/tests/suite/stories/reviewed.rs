@@ -210,6 +210,8 @@ fn calls_that_were_decided_become_cases_that_hold() {
 #[test]
 fn what_the_record_hides_is_a_sample_in_a_case() {
     let folder = Folder::shop();
+    let preview = "preview = \"Refund {amount_cents} cents ({currency}) on order {order_id}, reason: {reason}\"\n";
+    folder.edit("tools/create_refund.toml", preview, "");
     folder.edit(
         "tools/create_refund.toml",
         "order_id = { type = \"string\", ",
