@@ -38,9 +38,7 @@ enum Action {
         #[arg(long)]
         json: bool,
     },
-    /// Decide the recorded calls again under other policies, and tell what would change
     Replay(replay::Replay),
-    /// Print a recorded call as a case: a line for a file of the folder's cases/
     Case(case::Case),
     Erase(erase::Erase),
     /// Show the last records

@@ -16,7 +16,7 @@ use crate::cli::why::body;
 use crate::cli::{Exit, Failure, Output, load};
 use crate::config::{Loaded, Purpose};
 
-/// Print a recorded call as a case: a line for a file of the folder's cases/.
+/// Print a recorded call as a case, for the folder's cases/.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  toolgate audit shop case 01J8Z3N0W7Q4V5X6Y7Z8A9B0C1 >> shop/cases/seen.jsonl")]
 pub(super) struct Case {
