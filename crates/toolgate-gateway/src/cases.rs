@@ -62,11 +62,6 @@ impl Cases {
         (Self(cases), findings)
     }
 
-    /// The only case of a line, or everything that is wrong with it.
-    pub(crate) fn of_line(text: &str) -> Result<Self, Vec<Finding>> {
-        Ok(Self(vec![Case::read(Path::new("a case"), 1, text)?]))
-    }
-
     /// How many there are.
     pub(crate) fn count(&self) -> usize {
         self.0.len()
@@ -93,6 +88,14 @@ impl Cases {
             findings.extend(finding);
         }
         Ok(findings)
+    }
+}
+
+/// What is told of the case in a line, where it does not hold or is none: by a gate that was loaded to rehearse.
+pub(crate) async fn tried(line: &str, loaded: &Loaded) -> Result<Vec<Finding>, Fault> {
+    match Case::read(Path::new("a case"), 1, line) {
+        Ok(case) => Ok(case.judge(loaded).await?.into_iter().collect()),
+        Err(wrong) => Ok(wrong),
     }
 }
 

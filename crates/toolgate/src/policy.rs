@@ -303,6 +303,11 @@ impl Policies {
         })
     }
 
+    /// Whether some policy of `tool` may tell one thing that is acted on from another.
+    pub(crate) fn tell_resources_apart(&self, tool: &str) -> bool {
+        self.slices.get(tool).is_some_and(|slice| slice.rules.iter().any(|rule| rule.tells_resources_apart()))
+    }
+
     /// The facts that the policies of `tool` read.
     pub(crate) fn facts_read(&self, tool: &str) -> Vec<&str> {
         let Some(Shape::Record(fields)) = self.slices.get(tool).map(|slice| &slice.context) else { return Vec::new() };

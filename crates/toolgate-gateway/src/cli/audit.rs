@@ -31,9 +31,7 @@ enum Action {
     Tail(tail::Tail),
     Export(export::Export),
     Key(key::Key),
-    /// Decide the recorded calls again under other policies, and tell what would change
     Replay(replay::Replay),
-    /// Print a recorded call as a case: a line for a file of the folder's cases/
     Case(case::Case),
     Erase(erase::Erase),
 }

@@ -78,8 +78,8 @@ pub enum Undecided {
         /// Where, as a JSON pointer into the context.
         at: String,
     },
-    /// The name of what is acted on is made of what the record holds a digest of.
-    #[error("what it acts on is hidden in the record")]
+    /// A policy names what is acted on, whose name is made of what the record holds a digest of.
+    #[error("policies name what is acted on, which the record hides")]
     HiddenResource,
 }
 
@@ -143,7 +143,13 @@ impl Gate {
                 return Err(Undecided::NoFact { fact: fact.to_owned() });
             }
         }
-        let resource = resource(contract, arguments, &session)?;
+        let resource = match resource(contract, arguments, &session) {
+            Err(Undecided::HiddenResource) if !self.line.policies.tell_resources_apart(&contract.name) => {
+                // It was the session's tenant's, and that is all that these policies could know of it.
+                Some(String::new())
+            }
+            resource => resource?,
+        };
         let ask = Ask {
             tool: &contract.name,
             session: &session,

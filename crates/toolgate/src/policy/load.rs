@@ -46,6 +46,17 @@ pub(super) struct Rule {
     pub(super) tools: Vec<usize>,
 }
 
+impl Rule {
+    /// Whether it may tell one thing that is acted on from another: by its head, or by a word behind it.
+    pub(super) fn tells_resources_apart(&self) -> bool {
+        let by_head = match self.resource {
+            ResourceConstraint::Any | ResourceConstraint::Is(_) => false,
+            ResourceConstraint::Eq(_) | ResourceConstraint::In(_) | ResourceConstraint::IsIn(..) => true,
+        };
+        by_head || self.text.matches("resource").count() > 1
+    }
+}
+
 /// The rules of `sources` over `vocabulary`, each valid under the schema.
 pub(super) fn load(
     sources: &[Source<'_>],

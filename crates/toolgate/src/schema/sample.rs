@@ -192,6 +192,7 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
         #[test]
         fn a_sample_of_any_schema_is_one_that_its_place_takes(document in samples::documents()) {
             let Some(schema) = samples::load(&document) else { return Ok(()) };

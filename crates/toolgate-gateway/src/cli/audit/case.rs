@@ -10,13 +10,13 @@ use toolgate::json::{self, Limits};
 use toolgate::ledger::Store;
 use toolgate::refusal::Code;
 
-use crate::cases::Cases;
+use crate::cases;
 use crate::cli::failure::FailureCode;
 use crate::cli::why::body;
 use crate::cli::{Exit, Failure, Output, load};
 use crate::config::{Loaded, Purpose};
 
-/// Print a recorded call as a case: a line for a file of the folder's cases/.
+/// Print a recorded call as a case, for the folder's cases/.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  toolgate audit shop case 01J8Z3N0W7Q4V5X6Y7Z8A9B0C1 >> shop/cases/seen.jsonl")]
 pub(super) struct Case {
@@ -67,9 +67,8 @@ impl Case {
                 .hint(format!("toolgate audit {} tail", dir.display())));
         }
         let loaded = load(dir, Purpose::Rehearse, output)?;
-        let made = Made::of(&self.reference, &told, &loaded);
-        let made = match made {
-            Ok(made) => made.rehearsed(dir, &loaded, output).await,
+        let made = match Made::of(&self.reference, &told, &loaded) {
+            Ok(made) => made.rehearsed(&loaded).await,
             Err(failure) => Err(failure),
         };
         loaded.finish().await?;
@@ -110,15 +109,15 @@ impl Made {
     }
 
     /// The same, once it was judged as `check` would. What samples made otherwise is not expected any more.
-    async fn rehearsed(mut self, dir: &Path, loaded: &Loaded, output: &mut Output) -> Result<Self, Failure> {
-        let Some(otherwise) = difference(&self, dir, loaded, output).await? else { return Ok(self) };
+    async fn rehearsed(mut self, loaded: &Loaded) -> Result<Self, Failure> {
+        let Some(otherwise) = difference(&self, loaded).await? else { return Ok(self) };
         let whole = self.expect.clone();
         if let Some(code) = whole.get("code") {
             self.expect = match whole.get("rule") {
                 Some(rule) => json!({ "code": code, "rule": rule }),
                 None => code.clone(),
             };
-            if difference(&self, dir, loaded, output).await?.is_none() {
+            if difference(&self, loaded).await?.is_none() {
                 self.notes.push("the places of its problems are left out: the folder of today tells others".into());
                 return Ok(self);
             }
@@ -150,14 +149,8 @@ impl Made {
 const KINDS: [&str; 7] = ["intent", "outcome", "read", "refusal", "replay", "dry_run", "proposal"];
 
 /// How today's folder answers the case otherwise, if it does.
-async fn difference(made: &Made, dir: &Path, loaded: &Loaded, output: &mut Output) -> Result<Option<String>, Failure> {
-    let case = match Cases::of_line(&made.line()) {
-        Ok(case) => case,
-        Err(wrong) => return Ok(Some(wrong.into_iter().map(|finding| finding.message).collect::<Vec<_>>().join("; "))),
-    };
-    let anew = || load(dir, Purpose::Rehearse, &mut *output);
-    let anew = std::cell::RefCell::new(anew);
-    let findings = case.judge(loaded, || (anew.borrow_mut())()).await?;
+async fn difference(made: &Made, loaded: &Loaded) -> Result<Option<String>, Failure> {
+    let findings = cases::tried(&made.line(), loaded).await?;
     Ok(findings.into_iter().next().map(|finding| finding.message))
 }
 

@@ -15,7 +15,7 @@ use crate::cli::folder::told;
 use crate::cli::{Exit, Failure, Output};
 use crate::config;
 
-/// Decide the recorded calls again under other policies, and tell what would change.
+/// Decide recorded calls again under other policies.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  toolgate audit shop replay --policies new/ --since 2026-01-31")]
 pub(super) struct Replay {

@@ -210,6 +210,8 @@ fn calls_that_were_decided_become_cases_that_hold() {
 #[test]
 fn what_the_record_hides_is_a_sample_in_a_case() {
     let folder = Folder::shop();
+    let preview = "preview = \"Refund {amount_cents} cents ({currency}) on order {order_id}, reason: {reason}\"\n";
+    folder.edit("tools/create_refund.toml", preview, "");
     folder.edit(
         "tools/create_refund.toml",
         "order_id = { type = \"string\", ",
@@ -221,6 +223,17 @@ fn what_the_record_hides_is_a_sample_in_a_case() {
         "create_refund",
         &json!({ "order_id": "ord_1001", "amount_cents": -5, "currency": "USD", "reason": "damaged" }),
     );
+    called(&folder, "alice@acme", "create_refund", &refund("ord_1001", 100));
+    let review = |policies: &str| {
+        let new = reviewed(&folder, policies);
+        audit(folder.path(), &["replay", "--json", "--policies", &new]).json()
+    };
+    let same = review(&stricter(100));
+    assert_eq!((&same["decided"], &same["changed"], &same["undecided"]), (&json!(1), &json!(0), &json!([])), "{same}");
+    let named = "forbid (principal, action == Action::\"create_refund\", resource == Order::\"ord_1001\");";
+    let names = review(&format!("{}\n{named}", stricter(100)));
+    let why = "policies name what is acted on, which the record hides";
+    assert_eq!((&names["decided"], &names["undecided"]), (&json!(0), &json!([{ "why": why, "count": 1 }])), "{names}");
     let told = audit(folder.path(), &["case", &reference]);
     assert!(told.stderr.contains("the record hides what stood at /order_id"), "{told:?}");
     let case = kept_as_case(&folder, &reference);

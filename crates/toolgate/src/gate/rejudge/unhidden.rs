@@ -1,7 +1,5 @@
 //! Values of the record of which only a digest is left, and what can stand in their place.
 
-#[cfg(test)]
-use serde_json::json;
 use serde_json::{Map, Value};
 
 use crate::json::Digest;
@@ -108,12 +106,14 @@ fn gather(value: &Value, at: &str, places: &mut Vec<String>) {
 /// A value that stands for a hidden one, for tests.
 #[cfg(test)]
 pub(super) fn hidden(name: &str) -> Value {
-    json!({ name: Digest::of(name.as_bytes()) })
+    serde_json::json!({ name: Digest::of(name.as_bytes()) })
 }
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::disallowed_methods, reason = "a test may panic")]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
