@@ -118,6 +118,7 @@ fn the_words_below_do_not_know_the_line() {
         "caught",
         "clock",
         "contract",
+        "crash",
         "facts",
         "fields",
         "json",

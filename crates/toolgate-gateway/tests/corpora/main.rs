@@ -12,6 +12,8 @@
 )]
 
 mod abuse;
+mod actions;
+mod acts;
 mod bfcl;
 mod definitions;
 mod faults;
@@ -19,9 +21,11 @@ mod files;
 mod gate;
 mod lenient;
 mod mcp_tools;
+mod sample;
 mod texts;
 mod told;
 mod words;
+mod workshop;
 
 use std::collections::BTreeMap;
 use std::io::Write;

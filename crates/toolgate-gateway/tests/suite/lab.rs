@@ -19,6 +19,14 @@ use crate::scenario::Runs;
 #[derive(Clone, Default)]
 pub(crate) struct Lab {
     counters: Arc<Mutex<BTreeMap<&'static str, Arc<Counter>>>>,
+    parcels: Arc<Mutex<BTreeMap<String, Parcel>>>,
+}
+
+/// What became of a parcel.
+#[derive(Clone, Copy, Default)]
+struct Parcel {
+    asked: usize,
+    delivered: bool,
 }
 
 #[derive(Default)]
@@ -74,6 +82,41 @@ struct Charged {
     amount_cents: u32,
 }
 
+/// Sets a switch.
+#[derive(Deserialize, JsonSchema)]
+struct Switch {
+    on: bool,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Rung {
+    bell: String,
+}
+
+/// Delivers a parcel. The first time its carrier is lost, on the way there or on the way back.
+#[derive(Deserialize, JsonSchema)]
+struct Delivery {
+    #[schemars(length(min = 1, max = 20))]
+    parcel: String,
+    lost_on_the_way_there: bool,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Sought {
+    #[schemars(length(min = 1, max = 20))]
+    parcel: String,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Delivered {
+    parcel: String,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Found {
+    parcel: Option<String>,
+}
+
 #[derive(Serialize, JsonSchema)]
 struct Reading {
     #[schemars(range(min = -40, max = 60))]
@@ -118,6 +161,10 @@ pub(crate) fn builder(lab: &Lab) -> Builder {
         lab.flaky(),
         lab.down(),
         lab.charge(),
+        lab.switch(),
+        lab.ring(),
+        lab.deliver(),
+        lab.find_delivery(),
         lab.sensor(),
         lab.search_recipes(),
         lab.report(),
@@ -128,11 +175,12 @@ pub(crate) fn builder(lab: &Lab) -> Builder {
     .fold(Gate::builder().policy(POLICIES), Builder::tool)
 }
 
-/// The people of the lab: `ada` may act, `vic` may only look; without a name it is `ada` who asks.
+/// The people of the lab: `ada` and `ben` may act, `vic` may only look; without a name it is `ada` who asks.
 pub(crate) fn session(user: Option<&str>) -> Session {
     let person = |name| Session::new(Principal::new("lab", name), "lab");
     match user.unwrap_or("ada@lab") {
         "ada@lab" => person("ada").role("operator"),
+        "ben@lab" => person("ben").role("operator"),
         "vic@lab" => person("vic"),
         other => panic!("the lab knows no {other}"),
     }
@@ -189,6 +237,57 @@ impl Lab {
     fn panics_write(&self) -> Tool {
         let begin = self.counted("panics_write");
         Tool::write("panics_write", move |_: Nothing, _: &Context| panicking(begin()))
+    }
+
+    /// Set to what it is, nothing happens; set to something else in between, it is set again.
+    fn switch(&self) -> Tool {
+        let begin = self.counted("switch");
+        Tool::write("switch", move |_: Switch, _: &Context| {
+            begin().finish();
+            async move { Ok(Done { done: true }) }
+        })
+        .key("once", json!({ "repeat": "after_other" }))
+    }
+
+    /// Rings once, whoever of the tenant asks.
+    fn ring(&self) -> Tool {
+        let begin = self.counted("ring");
+        Tool::write("ring", move |_: Nothing, _: &Context| {
+            let run = begin();
+            let bell = format!("bell_{}", run.number);
+            run.finish();
+            async move { Ok(Rung { bell }) }
+        })
+        .key("once", json!({ "scope": "tenant" }))
+    }
+
+    fn deliver(&self) -> Tool {
+        let (begin, parcels) = (self.counted("deliver"), Arc::clone(&self.parcels));
+        let found = json!({
+            "tool": "find_delivery", "args": { "parcel": "{parcel}" }, "done": "/parcel", "absent_after": "30s",
+        });
+        Tool::write("deliver", move |args: Delivery, _: &Context| {
+            begin().finish();
+            let mut parcels = parcels.lock().unwrap();
+            let parcel = parcels.entry(args.parcel.clone()).or_default();
+            parcel.asked += 1;
+            let lost = parcel.asked == 1;
+            parcel.delivered = !(lost && args.lost_on_the_way_there);
+            async move {
+                assert!(!lost, "a carrier that is lost, on purpose");
+                Ok(Delivered { parcel: args.parcel })
+            }
+        })
+        .deadline(Duration::from_secs(5))
+        .key("reconcile", found)
+    }
+
+    fn find_delivery(&self) -> Tool {
+        let parcels = Arc::clone(&self.parcels);
+        Tool::read("find_delivery", move |args: Sought, _: &Context| {
+            let delivered = parcels.lock().unwrap().get(&args.parcel).is_some_and(|parcel| parcel.delivered);
+            async move { Ok(Found { parcel: delivered.then_some(args.parcel) }) }
+        })
     }
 
     /// Cannot be reached twice, then answers.
