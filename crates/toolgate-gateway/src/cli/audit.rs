@@ -41,7 +41,13 @@ impl Audit {
         let dir = match &self.action {
             // An export is verified where there is no folder.
             Action::Verify(verify) if verify.is_of_an_export() => find_folder(self.dir).unwrap_or_default(),
-            Action::Verify(_) | Action::Tail(_) | Action::Export(_) | Action::Key(_) => find_folder(self.dir)?,
+            Action::Verify(_)
+            | Action::Tail(_)
+            | Action::Export(_)
+            | Action::Key(_)
+            | Action::Replay(_)
+            | Action::Case(_)
+            | Action::Erase(_) => find_folder(self.dir)?,
         };
         match self.action {
             Action::Verify(verify) => verify.run(&dir, output).await,
