@@ -205,7 +205,8 @@ impl Workshop {
     /// How often the backend did something.
     pub(super) fn effects(&self) -> usize {
         let Ok(connection) = Connection::open(self.dir.path().join("state/world.db")) else { return 0 };
-        connection.query_row("select count(*) from effects", [], |row| row.get(0)).unwrap_or(0)
+        let count: i64 = connection.query_row("select count(*) from effects", [], |row| row.get(0)).unwrap_or(0);
+        usize::try_from(count).unwrap()
     }
 
     /// Whether the record of the gate holds.

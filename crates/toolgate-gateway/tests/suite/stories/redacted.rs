@@ -233,7 +233,6 @@ fn while_a_server_runs_and_after_it_was_killed_its_log_holds_no_secret_either() 
 }
 
 #[test]
-#[ignore = "a replay of what was erased is to be told by the stage that recalls it"]
 fn what_was_done_for_somebody_who_is_erased_is_done_and_cannot_be_told_any_more() {
     let desk = Desk::new("");
     let charge = || desk.call("charge_card", &carried("c17").to_string());
