@@ -5,5 +5,5 @@ use crate::stage::reserve::Reserved;
 use crate::stage::run::Ran;
 
 fn forged(reserved: Reserved, answer: Answer) -> Ran {
-    Ran { reserved, answer }
+    Ran { reserved, answer, sent_at: None, _over: None }
 }
