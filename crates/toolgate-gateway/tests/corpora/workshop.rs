@@ -179,8 +179,9 @@ impl Workshop {
         words.extend(["--", self.dir.path().to_str().unwrap(), &self.tool, &text]);
         let mut command = Command::new(env!("CARGO_BIN_EXE_toolgate"));
         command.args(words).env_remove("TOOLGATE_DIR").env("TOOLGATE_CRASH_AT", point);
-        let status = command.stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap();
-        assert_eq!(status.code(), None, "it dies {point}");
+        let ended = command.stdin(Stdio::null()).output().unwrap();
+        let told = String::from_utf8_lossy(&ended.stderr);
+        assert_eq!(ended.status.code(), None, "it dies {point}: {told}");
         self.loaded = Some(self.load().unwrap());
     }
 
