@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rusqlite::{Connection, OpenFlags};
 use serde_json::{Map, Value, json};
@@ -28,6 +29,8 @@ pub(super) struct Workshop {
     clock: Arc<ManualClock>,
     runtime: Runtime,
     loaded: Option<Loaded>,
+    /// How many calls were told by their amounts alone: each is meant, and so an operation of its own.
+    payments: AtomicUsize,
 }
 
 /// What runs the tool.
@@ -60,6 +63,7 @@ impl Workshop {
             clock: Arc::new(ManualClock::at(SystemClock.now())),
             runtime: tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap(),
             loaded: None,
+            payments: AtomicUsize::new(0),
             tool: name,
             schema,
             amount,
@@ -158,8 +162,10 @@ impl Workshop {
             let calls = calls.iter().map(|told| async move {
                 let session = loaded.identity.session(Some(&name(&told.who))).unwrap();
                 let mut call = Call::new("call_1", &self.tool, self.text(&told.arguments));
-                if let Some(key) = &told.key {
-                    call = call.operation(OperationId::parse(key).unwrap());
+                let own = || format!("payment-{}", self.payments.fetch_add(1, Ordering::Relaxed));
+                let meant = matches!(told.arguments, Arguments::Amount(_)).then(own);
+                if let Some(key) = told.key.clone().or(meant) {
+                    call = call.operation(OperationId::parse(&key).unwrap());
                 }
                 match loaded.gate.call(call, &session).await {
                     Ok(reply) => Came::Reply(json!(reply)),
@@ -205,7 +211,9 @@ impl Workshop {
 
     /// How often the backend did something.
     pub(super) fn effects(&self) -> usize {
-        let Ok(connection) = Connection::open(self.dir.path().join("state/world.db")) else { return 0 };
+        let file = self.dir.path().join("state/world.db");
+        // Opened otherwise it would be made, and never get its tables.
+        let Ok(connection) = Connection::open_with_flags(file, OpenFlags::SQLITE_OPEN_READ_ONLY) else { return 0 };
         let count: i64 = connection.query_row("select count(*) from effects", [], |row| row.get(0)).unwrap_or(0);
         usize::try_from(count).unwrap()
     }
@@ -226,7 +234,8 @@ impl Workshop {
             Arguments::Values(values) => Value::Object(sample::valued(&self.schema, values)).to_string(),
             Arguments::Some(number) => Value::Object(sample::arguments(&self.schema, *number)).to_string(),
             Arguments::Amount(amount) => {
-                let mut arguments: Map<String, Value> = sample::arguments(&self.schema, 0);
+                let mut arguments: Map<String, Value> =
+                    sample::arguments(&self.schema, 0);
                 let member = self.amount.clone().expect("a member that is an amount");
                 arguments.insert(member, json!(amount));
                 Value::Object(arguments).to_string()
