@@ -102,6 +102,7 @@ struct Delivery {
     lost_on_the_way_there: bool,
 }
 
+/// Looks up whether a parcel was delivered.
 #[derive(Deserialize, JsonSchema)]
 struct Sought {
     #[schemars(length(min = 1, max = 20))]
