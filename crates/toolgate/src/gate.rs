@@ -9,6 +9,8 @@ mod records;
 mod rejudge;
 mod rulings;
 #[cfg(test)]
+mod absence;
+#[cfg(test)]
 mod steadiness;
 
 use std::sync::Arc;

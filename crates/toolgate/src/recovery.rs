@@ -113,6 +113,8 @@ impl Recovery {
             ..Scope::new(entry.action.arguments.as_object().unwrap_or(&empty), &owner)
         };
         let asker = Asker { session: &owner, reference: &entry.first, deadline };
+        // INVARIANT (absence): what is not found was not there when it was asked; it may have landed since.
+        let asked = self.clock.now();
         match self.facts.look(&reconcile.tool, &reconcile.args, scope, asker).await {
             Looked::Found(value) if value.pointer(&reconcile.done).is_some_and(|proof| !proof.is_null()) => {
                 let found = value.pointer(&reconcile.result).cloned().unwrap_or(value);
@@ -120,7 +122,7 @@ impl Recovery {
             }
             Looked::Found(_) | Looked::Absent => {
                 let proof_from = lease_end.after(reconcile.absent_after);
-                (proof_from <= self.clock.now()).then_some(Finding::NotDone)
+                (proof_from <= asked).then_some(Finding::NotDone)
             }
             // What could not be asked proves nothing.
             Looked::Unfit | Looked::Failed(_) => None,
