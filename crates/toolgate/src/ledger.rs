@@ -193,6 +193,8 @@ pub(crate) enum State {
     Open {
         /// The process that runs it.
         owner: Owner,
+        /// When it was opened, by the clock that dated its lease.
+        since: Millis,
         /// INVARIANT (never renewed): the deadline of the call and five seconds.
         lease_end: Millis,
     },
@@ -229,7 +231,7 @@ pub(crate) struct Claim {
 #[expect(clippy::large_enum_variant, reason = "one at a time, handed over and gone")]
 pub(crate) enum Command {
     /// A call is about to run.
-    Open { owner: Owner, lease_end: Millis, reference: Ref, action: Action, anew: bool },
+    Open { owner: Owner, since: Millis, lease_end: Millis, reference: Ref, action: Action, anew: bool },
     /// The call that runs it has ended.
     Close { owner: Owner, attempt: u32, verdict: Verdict, lane_version: u64, now: Millis },
     /// Its owner is dead, or its lease is over.
@@ -297,7 +299,7 @@ pub(crate) fn step(
 ) -> Result<(Entry, Vec<Consequence>), Rejected> {
     use Consequence::{FreeLane, MoveLane, SpendGrant, TakeHolds, TakeLane};
     match command {
-        Command::Open { owner, lease_end, reference, action, anew } => {
+        Command::Open { owner, since, lease_end, reference, action, anew } => {
             let (revision, attempt, first) = match entry {
                 None => (1, 1, reference),
                 Some(entry) => match &entry.state {
@@ -312,7 +314,7 @@ pub(crate) fn step(
                     State::Unknown { .. } => return Err(Rejected::InDoubt),
                 },
             };
-            let state = State::Open { owner, lease_end };
+            let state = State::Open { owner, since, lease_end };
             Ok((
                 Entry { key, revision, attempt, first, action, state, erased: false },
                 vec![TakeLane, SpendGrant, TakeHolds],
@@ -321,7 +323,7 @@ pub(crate) fn step(
         Command::Close { owner, attempt, verdict, lane_version, now } => {
             let entry = entry.ok_or(Rejected::Stale)?;
             let (holder, lease_end, running) = match &entry.state {
-                State::Open { owner, lease_end } => (owner, *lease_end, true),
+                State::Open { owner, lease_end, .. } => (owner, *lease_end, true),
                 // Whoever ran it learned late how it ended: that is proof, and nobody has had to guess yet.
                 State::Unknown { owner, lease_end, .. } => (owner, *lease_end, false),
                 State::Done { .. } | State::Failed { .. } => return Err(Rejected::Stale),
@@ -341,9 +343,12 @@ pub(crate) fn step(
         }
         Command::Lose { owner_dead, now } => {
             let entry = entry.ok_or(Rejected::Stale)?;
-            let State::Open { owner, lease_end } = &entry.state else { return Err(Rejected::Stale) };
-            // An owner that may live may still act: a clock that jumped must not make its absence proof at once.
-            let lease_end = if owner_dead { *lease_end } else { (*lease_end).max(now) };
+            let State::Open { owner, since, lease_end } = &entry.state else { return Err(Rejected::Stale) };
+            // INVARIANT (absence): an owner that may live may act for the whole of its lease from now on. How far ahead the
+            // clock is that says it is over, nobody knows.
+            let whole = lease_end.0.saturating_sub(since.0);
+            let from_now = Millis(now.0.saturating_add(whole));
+            let lease_end = if owner_dead { *lease_end } else { from_now.max(*lease_end) };
             let state = State::Unknown { owner: owner.clone(), since: now, lease_end, claim: None };
             let lane = if entry.action.keeps_lane { MoveLane } else { FreeLane };
             Ok((entry.moved_to(state), vec![lane]))

@@ -88,6 +88,7 @@ async fn open(store: &Store, now: Millis) {
         key: EntryKey::of(&json!("payment")),
         action,
         owner: store.owner().clone(),
+        since: now,
         lease_end: now.after(LEASE),
         reference: reference.clone(),
         anew: false,
@@ -120,5 +121,22 @@ async fn a_look_that_began_too_soon_proves_nothing_however_long_it_took() {
     clock.set(Millis(proof_from.0 - 1));
     assert_eq!(look_for_it(&desk).await, Reconciled::StillUnknown, "it may have landed while it was looked for");
     assert!(proof_from < clock.now());
+    assert_eq!(look_for_it(&desk).await, Reconciled::Known);
+}
+
+#[cfg(feature = "sqlite")]
+#[tokio::test]
+async fn a_process_whose_clock_is_ahead_waits_for_the_whole_lease_of_one_that_lives() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("gate.db");
+    let lives = Store::sqlite(&path).unwrap();
+    open(&lives, BEGUN).await;
+    let clock = Arc::new(ManualClock::at(BEGUN.after(Duration::from_secs(5 * 3600))));
+    let desk = gate(Store::sqlite(&path).unwrap(), &clock, Duration::ZERO);
+    assert_eq!(desk.sweep().await.unwrap(), 1, "by its clock the lease is over");
+    assert_eq!(look_for_it(&desk).await, Reconciled::StillUnknown, "whoever pays may still do it");
+    clock.advance(LEASE + ABSENT_AFTER - Duration::from_millis(1));
+    assert_eq!(look_for_it(&desk).await, Reconciled::StillUnknown);
+    clock.advance(Duration::from_millis(1));
     assert_eq!(look_for_it(&desk).await, Reconciled::Known);
 }

@@ -482,6 +482,7 @@ fn opening(action: usize, amount: u64, stamp: Stamp, owner: Owner, lease_end: Mi
             subject: None,
         },
         owner,
+        since: Millis(lease_end.0 - LEASE),
         lease_end,
         reference,
         anew: false,

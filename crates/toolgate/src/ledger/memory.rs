@@ -156,7 +156,7 @@ impl Rows for Tables {
     fn open_owners(&self) -> Stored<Vec<(Owner, Millis)>> {
         let mut owners: HashMap<&Owner, Millis> = HashMap::new();
         for entry in self.opened() {
-            if let State::Open { owner, lease_end } = &entry.state {
+            if let State::Open { owner, lease_end, .. } = &entry.state {
                 owners.entry(owner).and_modify(|first| *first = (*first).min(*lease_end)).or_insert(*lease_end);
             }
         }

@@ -262,6 +262,7 @@ mod tests {
             key,
             action,
             owner: store.owner().clone(),
+            since: Millis(1),
             lease_end: Millis(10),
             reference: reference.clone(),
             anew: false,

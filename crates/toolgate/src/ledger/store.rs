@@ -118,6 +118,8 @@ pub(crate) struct NewEntry {
     pub(crate) key: EntryKey,
     pub(crate) action: Action,
     pub(crate) owner: Owner,
+    /// When the lease was dated, by the same clock as its end.
+    pub(crate) since: Millis,
     pub(crate) lease_end: Millis,
     pub(crate) reference: Ref,
     pub(crate) anew: bool,

@@ -165,6 +165,7 @@ impl Act {
             key: self.key(),
             action,
             owner: store.owner().clone(),
+            since: NOW,
             lease_end: later(LEASE),
             reference: reference.clone(),
             anew: self.anew,

@@ -209,7 +209,7 @@ impl Inform {
         let now = self.clock.now();
         let ours = matches!(
             &entry.state,
-            State::Open { owner, lease_end } if owner == self.store.owner() && now < *lease_end
+            State::Open { owner, lease_end, .. } if owner == self.store.owner() && now < *lease_end
         );
         if !ours && self.recovery.sweep().await? > 0 {
             return Ok(());
