@@ -71,7 +71,8 @@ stories! {
         an_action_found_undone_can_run_again
         only_one_of_two_claims_is_given_until_it_ends
         an_operator_says_what_became_of_an_unknown_action
-        an_operator_says_nothing_of_what_is_known_or_runs_or_is_being_found_out;
+        an_operator_says_nothing_of_what_is_known_or_runs_or_is_being_found_out
+        nothing_is_decided_by_a_clock_that_is_behind_what_the_store_has_seen;
     lanes:
         an_unknown_action_keeps_its_lane_where_it_must
         an_unknown_action_without_a_lane_to_keep_frees_only_its_own
