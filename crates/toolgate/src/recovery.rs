@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Map;
+use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 use crate::audit::Record;
@@ -26,6 +27,8 @@ pub(crate) struct Recovery {
     facts: Facts,
     clock: Arc<dyn Clock>,
     scribe: Scribe,
+    /// When somebody who waits last swept. Whoever sweeps holds it.
+    swept: Arc<Mutex<Option<Instant>>>,
 }
 
 /// How the records of recovery are written.
@@ -49,6 +52,9 @@ pub(crate) enum Reconciled {
 /// The longest time that one process alone looks for the outcome of an action.
 const CLAIM: Duration = Duration::from_secs(15);
 
+/// How often those who wait sweep, all of them together: many may wait for one, and each asks again and again.
+const SWEEP: Duration = Duration::from_millis(250);
+
 impl Recovery {
     pub(crate) fn new(
         store: Store,
@@ -57,13 +63,24 @@ impl Recovery {
         clock: Arc<dyn Clock>,
         scribe: Scribe,
     ) -> Self {
-        Self { store, registry, facts, clock, scribe }
+        Self { store, registry, facts, clock, scribe, swept: Arc::default() }
     }
 
     /// Marks the open actions of dead owners and of ended leases as unknown.
     pub(crate) async fn sweep(&self) -> Result<usize, StoreError> {
         let (lost, now) = (self.scribe.lost, self.clock.now());
         self.store.sweep(Box::new(move |entry| lost(entry, now)), now).await
+    }
+
+    /// As [`sweep`](Self::sweep), for whoever waits: nothing is done while another one does it or has just done it, unless
+    /// it is known to be `due`.
+    pub(crate) async fn sweep_meanwhile(&self, due: bool) -> Result<usize, StoreError> {
+        let Ok(mut swept) = self.swept.try_lock() else { return Ok(0) };
+        if !due && swept.is_some_and(|swept| swept.elapsed() < SWEEP) {
+            return Ok(0);
+        }
+        *swept = Some(Instant::now());
+        self.sweep().await
     }
 
     /// Looks for the outcome of an unknown action. With what was erased nothing can be asked any more.

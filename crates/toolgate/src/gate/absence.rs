@@ -140,3 +140,30 @@ async fn a_process_whose_clock_is_ahead_waits_for_the_whole_lease_of_one_that_li
     clock.advance(Duration::from_millis(1));
     assert_eq!(look_for_it(&desk).await, Reconciled::Known);
 }
+
+#[cfg(feature = "sqlite")]
+#[tokio::test]
+async fn all_who_wait_sweep_together_a_few_times_a_second_and_find_out_that_an_owner_died() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("gate.db");
+    let dies = Store::sqlite(&path).unwrap();
+    open(&dies, BEGUN).await;
+    let desk = gate(Store::sqlite(&path).unwrap(), &Arc::new(ManualClock::at(BEGUN)), Duration::ZERO);
+    let together = async || {
+        let swept = futures_util::future::join_all((0..10).map(|_| desk.line.recovery.sweep_meanwhile(false))).await;
+        swept.into_iter().map(Result::unwrap).sum::<usize>()
+    };
+    let begun = Instant::now();
+    assert_eq!(together().await, 0, "it lives");
+    drop(dies);
+    let mut found = 0;
+    for _ in 0..1000 {
+        found = together().await;
+        if found > 0 {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert_eq!(found, 1);
+    assert!(begun.elapsed() >= Duration::from_millis(250), "{:?}", begun.elapsed());
+}

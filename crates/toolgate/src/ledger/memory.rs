@@ -79,8 +79,8 @@ impl Transact for MemoryLedger {
         &self.owner
     }
 
-    fn is_dead(&self, _: &Owner) -> bool {
-        false
+    fn dead(&self, _: Vec<Owner>) -> Pending<'_, Vec<Owner>> {
+        Box::pin(ready(Ok(Vec::new())))
     }
 
     fn write<T, F>(&self, job: F) -> Pending<'_, T>

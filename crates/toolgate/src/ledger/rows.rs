@@ -148,8 +148,8 @@ impl Lane {
 pub(super) trait Transact: Send + Sync + 'static {
     fn owner(&self) -> &Owner;
 
-    /// Whether the process that opened entries under this name has provably ended.
-    fn is_dead(&self, owner: &Owner) -> bool;
+    /// Those of these whose processes have provably ended. Locks of files are tested, so not on the thread that asks.
+    fn dead(&self, owners: Vec<Owner>) -> Pending<'_, Vec<Owner>>;
 
     fn write<T, F>(&self, job: F) -> Pending<'_, T>
     where

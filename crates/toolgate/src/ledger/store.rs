@@ -258,8 +258,8 @@ impl Store {
     pub(crate) fn sweep(&self, record: Box<dyn Fn(&Entry) -> Record + Send>, now: Millis) -> Pending<'_, usize> {
         Box::pin(async move {
             let survey = self.read_at(now, transact::survey).await?;
-            let others = survey.owners.into_iter().filter(|owner| owner != self.owner());
-            let dead: Vec<Owner> = others.filter(|owner| self.is_dead(owner)).collect();
+            let others: Vec<Owner> = survey.owners.into_iter().filter(|owner| owner != self.owner()).collect();
+            let dead = if others.is_empty() { others } else { self.dead(others).await? };
             if dead.is_empty() && !survey.overdue {
                 return Ok(0);
             }
@@ -393,13 +393,13 @@ impl Store {
         Ok(Arc::clone(&self.1))
     }
 
-    pub(super) fn is_dead(&self, owner: &Owner) -> bool {
+    pub(super) fn dead(&self, owners: Vec<Owner>) -> Pending<'_, Vec<Owner>> {
         match &*self.0 {
-            Kind::Memory(ledger) => ledger.is_dead(owner),
+            Kind::Memory(ledger) => ledger.dead(owners),
             #[cfg(feature = "sqlite")]
-            Kind::Sqlite(ledger) => ledger.is_dead(owner),
+            Kind::Sqlite(ledger) => ledger.dead(owners),
             #[cfg(feature = "sqlite")]
-            Kind::View(view) => view.is_dead(owner),
+            Kind::View(view) => view.dead(owners),
         }
     }
 
