@@ -62,6 +62,7 @@ use crate::session::Principal;
 use crate::vault::Subject;
 
 pub use operator::{ActionState, History, NotNamed, SHORTEST_KEY, Wanted};
+pub(crate) use subjects::Erasing;
 pub(crate) use store::{Closing, GrantKey, NewEntry, Opened, Opening, Proposed, Question, Recall, Stamp, Taking};
 pub use store::{Store, StoreError};
 

@@ -72,8 +72,8 @@ impl Recovery {
         self.store.sweep(Box::new(move |entry| lost(entry, now)), now).await
     }
 
-    /// As [`sweep`](Self::sweep), for whoever waits: nothing is done while another one does it or has just done it, unless
-    /// it is known to be `due`.
+    /// As [`sweep`](Self::sweep), for whoever waits: nothing is done while another one does it, nor right after it was
+    /// done unless it is known to be `due`.
     pub(crate) async fn sweep_meanwhile(&self, due: bool) -> Result<usize, StoreError> {
         let Ok(mut swept) = self.swept.try_lock() else { return Ok(0) };
         if !due && swept.is_some_and(|swept| swept.elapsed() < SWEEP) {

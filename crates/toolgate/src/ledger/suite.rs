@@ -95,6 +95,8 @@ stories! {
         a_pending_approval_of_other_policies_does_not_stand
         a_decision_that_does_not_count_leaves_nothing
         approvals_are_listed_newest_first_by_tenant;
+    erasing:
+        nothing_is_erased_while_an_action_of_theirs_is_in_doubt_unless_that_is_said;
     purging:
         a_lapsed_entry_is_as_good_as_absent_and_later_forgotten
         a_failed_entry_is_forgotten_in_its_time_too
