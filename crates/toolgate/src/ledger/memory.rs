@@ -145,8 +145,13 @@ impl Rows for Tables {
         if let Some(end) = entry.lapses_at() {
             self.closed.insert((end, entry.key));
         }
+        let mut entry = entry.clone();
+        // Whose data it is had it erased while it ran: what came of it is not kept either.
+        if entry.erased {
+            entry.erase();
+        }
         self.numbers.insert(number, entry.key);
-        self.entries.insert(entry.key, Numbered { number, entry: entry.clone() });
+        self.entries.insert(entry.key, Numbered { number, entry });
         Ok(())
     }
 

@@ -96,7 +96,8 @@ stories! {
         a_decision_that_does_not_count_leaves_nothing
         approvals_are_listed_newest_first_by_tenant;
     erasing:
-        nothing_is_erased_while_an_action_of_theirs_is_in_doubt_unless_that_is_said;
+        nothing_is_erased_while_an_action_of_theirs_is_in_doubt_unless_that_is_said
+        what_comes_of_an_action_that_was_erased_while_it_ran_is_not_kept;
     purging:
         a_lapsed_entry_is_as_good_as_absent_and_later_forgotten
         a_failed_entry_is_forgotten_in_its_time_too

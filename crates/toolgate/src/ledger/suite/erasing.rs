@@ -44,3 +44,25 @@ pub(super) async fn nothing_is_erased_while_an_action_of_theirs_is_in_doubt_unle
     assert_eq!(store.actions_of(alice).await.unwrap(), Some(1));
     assert_eq!(erase(store, alice, true).await, Erasing::InDoubt(1));
 }
+
+pub(super) async fn what_comes_of_an_action_that_was_erased_while_it_ran_is_not_kept(store: &Store) {
+    let alice = store.key().subject("acme", "alice");
+    let [runs, looked_for, ruled] = ["runs", "looked for", "ruled"].map(|name| Act { lane: name, ..Act::new(name) });
+    for act in [&runs, &looked_for, &ruled] {
+        open_of(store, act, alice).await;
+    }
+    close(store, &looked_for, 1, Verdict::Unknown).await;
+    close(store, &ruled, 1, Verdict::Unknown).await;
+    store.claim(looked_for.key(), claim("a", 100), NOW).await.unwrap().unwrap();
+    assert_eq!(erase(store, alice, false).await, Erasing::Erased);
+
+    assert!(close(store, &runs, 1, done("the code is 7714")).await);
+    assert!(resolve(store, &looked_for, "a", Finding::Done { answer: "the code is 7715".into() }).await);
+    let said = Finding::Done { answer: "the code is 7716".into() };
+    store.rule(ruled.key(), said, Box::new(|_| record(Kind::Ruling)), NOW).await.unwrap().unwrap();
+    for act in [&runs, &looked_for, &ruled] {
+        let kept = entry(store, act).await;
+        assert!(kept.erased && kept.action.arguments.is_null());
+        assert!(matches!(&kept.state, State::Done { answer, .. } if answer.is_empty()), "{:?}", kept.state);
+    }
+}
