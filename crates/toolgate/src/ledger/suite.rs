@@ -161,7 +161,7 @@ impl Act {
             lane: LaneKey::of(&json!([self.lane])),
             keeps_lane: self.keeps_lane,
             retain_ms: RETAIN,
-            grant: self.grant.map(str::to_owned),
+            grant: None,
             holds: Vec::new(),
             subject: None,
         };

@@ -131,7 +131,8 @@ impl Reserve {
                 lane: action.identity.lane,
                 keeps_lane: contract.keeps_lane(),
                 retain_ms: u64::try_from(contract.once.retain.as_millis()).unwrap_or(u64::MAX),
-                grant: permitted.consent().map(|(approval, _)| approval.clone()),
+                // What it uses up and takes is told by the opening.
+                grant: None,
                 holds: Vec::new(),
                 subject: admitted.subject().map(|name| self.store.key().subject(admitted.session().tenant(), name)),
             },
