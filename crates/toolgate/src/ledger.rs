@@ -157,8 +157,8 @@ pub struct Listed {
     pub principal: Principal,
     /// The run in which it was asked.
     pub run: String,
-    /// `open`, `done`, `failed` or `unknown`.
-    pub state: &'static str,
+    /// Where it stands.
+    pub state: ActionState,
     /// What became of the outside world; `None` while it runs.
     pub effect: Option<Effect>,
     /// How often it was opened.
@@ -169,7 +169,7 @@ pub struct Listed {
     pub args_digest: Digest,
     /// The approval that it used up.
     pub approval: Option<String>,
-    /// When it was done, or since when nobody knows.
+    /// When it was done or failed, or since when nobody knows.
     pub at: Option<Millis>,
     /// Until when the process that runs it, or ran it, had the right to.
     pub lease_end: Option<Millis>,
@@ -430,7 +430,7 @@ impl Entry {
 
     /// What may be told of it.
     pub(crate) fn listed(self) -> Listed {
-        let state = self.state.named().as_str();
+        let state = self.state.named();
         let claimed_until = match &self.state {
             State::Unknown { claim, .. } => claim.as_ref().map(|claim| claim.until),
             State::Open { .. } | State::Done { .. } | State::Failed { .. } => None,
@@ -438,7 +438,7 @@ impl Entry {
         let (effect, at, lease_end) = match self.state {
             State::Open { lease_end, .. } => (None, None, Some(lease_end)),
             State::Done { at, .. } => (Some(Effect::Done), Some(at), None),
-            State::Failed { .. } => (Some(Effect::None), None, None),
+            State::Failed { at } => (Some(Effect::None), Some(at), None),
             State::Unknown { since, lease_end, .. } => (Some(Effect::Unknown), Some(since), Some(lease_end)),
         };
         let Action { tool, tenant, principal, run, args_digest, grant: approval, .. } = self.action;
