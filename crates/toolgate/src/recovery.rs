@@ -13,7 +13,7 @@ use crate::call::Ref;
 use crate::clock::{Clock, Millis};
 use crate::contract::{Reconcile, Registered, Registry};
 use crate::facts::{Asker, Facts, Looked};
-use crate::ledger::{Claim, Entry, Finding, State, Store, StoreError};
+use crate::ledger::{Claim, Entry, EntryKey, Finding, Pending, State, Store, StoreError};
 use crate::refusal::Effect;
 use crate::result;
 use crate::session::Session;
@@ -55,6 +55,28 @@ const CLAIM: Duration = Duration::from_secs(15);
 /// How often those who wait sweep, all of them together: many may wait for one, and each asks again and again.
 const SWEEP: Duration = Duration::from_millis(250);
 
+/// A claim that was asked for. Whoever is cut off on the way lets go of it at once.
+struct Claimed<'r> {
+    recovery: &'r Recovery,
+    key: EntryKey,
+    token: Option<String>,
+}
+
+impl<'r> Claimed<'r> {
+    /// It is on its way to the store as soon as this is called.
+    fn release(&mut self) -> Option<Pending<'r, Option<Entry>>> {
+        let claim = Claim { token: self.token.take()?, until: Millis(0) };
+        let recovery = self.recovery;
+        Some(recovery.store.claim(self.key, claim, recovery.clock.now()))
+    }
+}
+
+impl Drop for Claimed<'_> {
+    fn drop(&mut self) {
+        drop(self.release());
+    }
+}
+
 impl Recovery {
     pub(crate) fn new(
         store: Store,
@@ -95,15 +117,22 @@ impl Recovery {
         let now = self.clock.now();
         let token = Ref::fresh().to_string();
         let claim = Claim { token: token.clone(), until: now.after(CLAIM) };
-        let Some(entry) = self.store.claim(entry.key, claim, now).await? else { return Ok(Reconciled::Elsewhere) };
+        let mut claimed = Claimed { recovery: self, key: entry.key, token: Some(token.clone()) };
+        let Some(entry) = self.store.claim(entry.key, claim, now).await? else {
+            claimed.token = None;
+            return Ok(Reconciled::Elsewhere);
+        };
         let Some(finding) = self.look(&entry, tool, reconcile, deadline).await else {
-            let released = Claim { token, until: Millis(0) };
-            self.store.claim(entry.key, released, self.clock.now()).await?;
+            if let Some(release) = claimed.release() {
+                release.await?;
+            }
             return Ok(Reconciled::StillUnknown);
         };
         let now = self.clock.now();
         let record = (self.scribe.reconciled)(&entry, &finding, now);
-        match self.store.resolve(entry.key, token, finding, record, now).await? {
+        let resolved = self.store.resolve(entry.key, token, finding, record, now).await?;
+        claimed.token = None;
+        match resolved {
             true => Ok(Reconciled::Known),
             false => Ok(Reconciled::Elsewhere),
         }

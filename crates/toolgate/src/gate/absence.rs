@@ -15,7 +15,7 @@ use crate::call::Ref;
 use crate::clock::{Clock, ManualClock, Millis};
 use crate::contract::Tool;
 use crate::json::Digest;
-use crate::ledger::{Action, Entry, EntryKey, LaneKey, NewEntry, Opened, Opening, Stamp, State, Store};
+use crate::ledger::{Action, Claim, Entry, EntryKey, LaneKey, NewEntry, Opened, Opening, Stamp, State, Store};
 use crate::recovery::Reconciled;
 use crate::session::Principal;
 
@@ -26,7 +26,8 @@ const ABSENT_AFTER: Duration = Duration::from_secs(10);
 /// A backend that knows of no payment, and takes its time to say so.
 struct Bank {
     clock: Arc<ManualClock>,
-    takes: Duration,
+    /// It never answers where there is none.
+    takes: Option<Duration>,
 }
 
 impl Backend for Bank {
@@ -35,7 +36,8 @@ impl Backend for Bank {
     }
 
     fn look(&self, _: Lookup) -> Looking<'_> {
-        self.clock.advance(self.takes);
+        let Some(takes) = self.takes else { return Box::pin(std::future::pending()) };
+        self.clock.advance(takes);
         Box::pin(async { Found::Absent })
     }
 }
@@ -45,7 +47,7 @@ fn keys(value: Value) -> Map<String, Value> {
 }
 
 /// A gate whose look-ups take so long.
-fn gate(store: Store, clock: &Arc<ManualClock>, takes: Duration) -> Gate {
+fn gate(store: Store, clock: &Arc<ManualClock>, takes: impl Into<Option<Duration>>) -> Gate {
     let pay = keys(json!({
         "description": "Pays. Moves money.", "effect": "write", "once": {"retain": "1h"}, "deadline": "60s",
         "reconcile": {"tool": "find", "args": {"key": "{idempotency_key}"}, "done": "/paid", "absent_after": "10s"},
@@ -55,7 +57,7 @@ fn gate(store: Store, clock: &Arc<ManualClock>, takes: Duration) -> Gate {
         "input": {"properties": {"key": {"type": "string"}}, "required": ["key"]},
         "output": {"type": "object", "properties": {"paid": {"type": "integer"}}},
     }));
-    let bank = Arc::new(Bank { clock: Arc::clone(clock), takes });
+    let bank = Arc::new(Bank { clock: Arc::clone(clock), takes: takes.into() });
     Gate::builder()
         .tool(Tool::new("pay", pay, Arc::clone(&bank) as _))
         .tool(Tool::new("find", find, bank))
@@ -166,4 +168,17 @@ async fn all_who_wait_sweep_together_a_few_times_a_second_and_find_out_that_an_o
     }
     assert_eq!(found, 1);
     assert!(begun.elapsed() >= Duration::from_millis(250), "{:?}", begun.elapsed());
+}
+
+#[tokio::test]
+async fn whoever_is_cut_off_while_it_looks_leaves_it_to_the_next_at_once() {
+    let clock = Arc::new(ManualClock::at(BEGUN));
+    let desk = gate(Store::memory(), &clock, None);
+    open(desk.store(), BEGUN).await;
+    clock.advance(LEASE);
+    assert_eq!(desk.sweep().await.unwrap(), 1);
+    let looking = tokio::time::timeout(Duration::from_millis(50), look_for_it(&desk)).await;
+    assert!(looking.is_err(), "it never ends");
+    let next = Claim { token: "next".into(), until: clock.now().after(LEASE) };
+    assert!(desk.store().claim(unknown(&desk).await.key, next, clock.now()).await.unwrap().is_some());
 }
