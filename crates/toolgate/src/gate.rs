@@ -1,5 +1,7 @@
 //! The gate: the straight line from a call to a reply. It alone builds the records of what happened.
 
+#[cfg(test)]
+mod absence;
 mod builder;
 mod erasure;
 mod keeper;

@@ -62,8 +62,11 @@ use crate::session::Principal;
 use crate::vault::Subject;
 
 pub use operator::{ActionState, History, NotNamed, SHORTEST_KEY, Wanted};
-pub(crate) use store::{Closing, GrantKey, NewEntry, Opened, Opening, Proposed, Question, Recall, Stamp, Taking};
+pub(crate) use store::{
+    Closing, GrantKey, NewEntry, Opened, Opening, Pending, Proposed, Question, Recall, Stamp, Taking,
+};
 pub use store::{Store, StoreError};
+pub(crate) use subjects::Erasing;
 
 /// The identity of an action: the digest of its tenant, scope, tool and key. INVARIANT (no contract in a key): neither a
 /// contract's nor a policy's digest is part of it, so an edited description never makes a second action.
@@ -156,8 +159,8 @@ pub struct Listed {
     pub principal: Principal,
     /// The run in which it was asked.
     pub run: String,
-    /// `open`, `done`, `failed` or `unknown`.
-    pub state: &'static str,
+    /// Where it stands.
+    pub state: ActionState,
     /// What became of the outside world; `None` while it runs.
     pub effect: Option<Effect>,
     /// How often it was opened.
@@ -168,7 +171,7 @@ pub struct Listed {
     pub args_digest: Digest,
     /// The approval that it used up.
     pub approval: Option<String>,
-    /// When it was done, or since when nobody knows.
+    /// When it was done or failed, or since when nobody knows.
     pub at: Option<Millis>,
     /// Until when the process that runs it, or ran it, had the right to.
     pub lease_end: Option<Millis>,
@@ -193,6 +196,8 @@ pub(crate) enum State {
     Open {
         /// The process that runs it.
         owner: Owner,
+        /// When it was opened, by the clock that dated its lease.
+        since: Millis,
         /// INVARIANT (never renewed): the deadline of the call and five seconds.
         lease_end: Millis,
     },
@@ -229,7 +234,7 @@ pub(crate) struct Claim {
 #[expect(clippy::large_enum_variant, reason = "one at a time, handed over and gone")]
 pub(crate) enum Command {
     /// A call is about to run.
-    Open { owner: Owner, lease_end: Millis, reference: Ref, action: Action, anew: bool },
+    Open { owner: Owner, since: Millis, lease_end: Millis, reference: Ref, action: Action, anew: bool },
     /// The call that runs it has ended.
     Close { owner: Owner, attempt: u32, verdict: Verdict, lane_version: u64, now: Millis },
     /// Its owner is dead, or its lease is over.
@@ -297,7 +302,7 @@ pub(crate) fn step(
 ) -> Result<(Entry, Vec<Consequence>), Rejected> {
     use Consequence::{FreeLane, MoveLane, SpendGrant, TakeHolds, TakeLane};
     match command {
-        Command::Open { owner, lease_end, reference, action, anew } => {
+        Command::Open { owner, since, lease_end, reference, action, anew } => {
             let (revision, attempt, first) = match entry {
                 None => (1, 1, reference),
                 Some(entry) => match &entry.state {
@@ -312,7 +317,7 @@ pub(crate) fn step(
                     State::Unknown { .. } => return Err(Rejected::InDoubt),
                 },
             };
-            let state = State::Open { owner, lease_end };
+            let state = State::Open { owner, since, lease_end };
             Ok((
                 Entry { key, revision, attempt, first, action, state, erased: false },
                 vec![TakeLane, SpendGrant, TakeHolds],
@@ -321,7 +326,7 @@ pub(crate) fn step(
         Command::Close { owner, attempt, verdict, lane_version, now } => {
             let entry = entry.ok_or(Rejected::Stale)?;
             let (holder, lease_end, running) = match &entry.state {
-                State::Open { owner, lease_end } => (owner, *lease_end, true),
+                State::Open { owner, lease_end, .. } => (owner, *lease_end, true),
                 // Whoever ran it learned late how it ended: that is proof, and nobody has had to guess yet.
                 State::Unknown { owner, lease_end, .. } => (owner, *lease_end, false),
                 State::Done { .. } | State::Failed { .. } => return Err(Rejected::Stale),
@@ -341,9 +346,12 @@ pub(crate) fn step(
         }
         Command::Lose { owner_dead, now } => {
             let entry = entry.ok_or(Rejected::Stale)?;
-            let State::Open { owner, lease_end } = &entry.state else { return Err(Rejected::Stale) };
-            // An owner that may live may still act: a clock that jumped must not make its absence proof at once.
-            let lease_end = if owner_dead { *lease_end } else { (*lease_end).max(now) };
+            let State::Open { owner, since, lease_end } = &entry.state else { return Err(Rejected::Stale) };
+            // INVARIANT (absence): an owner that may live may act for the whole of its lease from now on. How far ahead the
+            // clock is that says it is over, nobody knows.
+            let whole = lease_end.0.saturating_sub(since.0);
+            let from_now = Millis(now.0.saturating_add(whole));
+            let lease_end = if owner_dead { *lease_end } else { from_now.max(*lease_end) };
             let state = State::Unknown { owner: owner.clone(), since: now, lease_end, claim: None };
             let lane = if entry.action.keeps_lane { MoveLane } else { FreeLane };
             Ok((entry.moved_to(state), vec![lane]))
@@ -424,7 +432,7 @@ impl Entry {
 
     /// What may be told of it.
     pub(crate) fn listed(self) -> Listed {
-        let state = self.state.named().as_str();
+        let state = self.state.named();
         let claimed_until = match &self.state {
             State::Unknown { claim, .. } => claim.as_ref().map(|claim| claim.until),
             State::Open { .. } | State::Done { .. } | State::Failed { .. } => None,
@@ -432,7 +440,7 @@ impl Entry {
         let (effect, at, lease_end) = match self.state {
             State::Open { lease_end, .. } => (None, None, Some(lease_end)),
             State::Done { at, .. } => (Some(Effect::Done), Some(at), None),
-            State::Failed { .. } => (Some(Effect::None), None, None),
+            State::Failed { at } => (Some(Effect::None), Some(at), None),
             State::Unknown { since, lease_end, .. } => (Some(Effect::Unknown), Some(since), Some(lease_end)),
         };
         let Action { tool, tenant, principal, run, args_digest, grant: approval, .. } = self.action;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Map;
+use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 use crate::audit::Record;
@@ -12,7 +13,7 @@ use crate::call::Ref;
 use crate::clock::{Clock, Millis};
 use crate::contract::{Reconcile, Registered, Registry};
 use crate::facts::{Asker, Facts, Looked};
-use crate::ledger::{Claim, Entry, Finding, State, Store, StoreError};
+use crate::ledger::{Claim, Entry, EntryKey, Finding, Pending, State, Store, StoreError};
 use crate::refusal::Effect;
 use crate::result;
 use crate::session::Session;
@@ -26,6 +27,8 @@ pub(crate) struct Recovery {
     facts: Facts,
     clock: Arc<dyn Clock>,
     scribe: Scribe,
+    /// When somebody who waits last swept. Whoever sweeps holds it.
+    swept: Arc<Mutex<Option<Instant>>>,
 }
 
 /// How the records of recovery are written.
@@ -49,6 +52,31 @@ pub(crate) enum Reconciled {
 /// The longest time that one process alone looks for the outcome of an action.
 const CLAIM: Duration = Duration::from_secs(15);
 
+/// How often those who wait sweep, all of them together: many may wait for one, and each asks again and again.
+const SWEEP: Duration = Duration::from_millis(250);
+
+/// A claim that was asked for. Whoever is cut off on the way lets go of it at once.
+struct Claimed<'r> {
+    recovery: &'r Recovery,
+    key: EntryKey,
+    token: Option<String>,
+}
+
+impl<'r> Claimed<'r> {
+    /// It is on its way to the store as soon as this is called.
+    fn release(&mut self) -> Option<Pending<'r, Option<Entry>>> {
+        let claim = Claim { token: self.token.take()?, until: Millis(0) };
+        let recovery = self.recovery;
+        Some(recovery.store.claim(self.key, claim, recovery.clock.now()))
+    }
+}
+
+impl Drop for Claimed<'_> {
+    fn drop(&mut self) {
+        drop(self.release());
+    }
+}
+
 impl Recovery {
     pub(crate) fn new(
         store: Store,
@@ -57,13 +85,24 @@ impl Recovery {
         clock: Arc<dyn Clock>,
         scribe: Scribe,
     ) -> Self {
-        Self { store, registry, facts, clock, scribe }
+        Self { store, registry, facts, clock, scribe, swept: Arc::default() }
     }
 
     /// Marks the open actions of dead owners and of ended leases as unknown.
     pub(crate) async fn sweep(&self) -> Result<usize, StoreError> {
         let (lost, now) = (self.scribe.lost, self.clock.now());
         self.store.sweep(Box::new(move |entry| lost(entry, now)), now).await
+    }
+
+    /// As [`sweep`](Self::sweep), for whoever waits: nothing is done while another one does it, nor right after it was
+    /// done unless it is known to be `due`.
+    pub(crate) async fn sweep_meanwhile(&self, due: bool) -> Result<usize, StoreError> {
+        let Ok(mut swept) = self.swept.try_lock() else { return Ok(0) };
+        if !due && swept.is_some_and(|swept| swept.elapsed() < SWEEP) {
+            return Ok(0);
+        }
+        *swept = Some(Instant::now());
+        self.sweep().await
     }
 
     /// Looks for the outcome of an unknown action. With what was erased nothing can be asked any more.
@@ -78,15 +117,22 @@ impl Recovery {
         let now = self.clock.now();
         let token = Ref::fresh().to_string();
         let claim = Claim { token: token.clone(), until: now.after(CLAIM) };
-        let Some(entry) = self.store.claim(entry.key, claim, now).await? else { return Ok(Reconciled::Elsewhere) };
+        let mut claimed = Claimed { recovery: self, key: entry.key, token: Some(token.clone()) };
+        let Some(entry) = self.store.claim(entry.key, claim, now).await? else {
+            claimed.token = None;
+            return Ok(Reconciled::Elsewhere);
+        };
         let Some(finding) = self.look(&entry, tool, reconcile, deadline).await else {
-            let released = Claim { token, until: Millis(0) };
-            self.store.claim(entry.key, released, self.clock.now()).await?;
+            if let Some(release) = claimed.release() {
+                release.await?;
+            }
             return Ok(Reconciled::StillUnknown);
         };
         let now = self.clock.now();
         let record = (self.scribe.reconciled)(&entry, &finding, now);
-        match self.store.resolve(entry.key, token, finding, record, now).await? {
+        let resolved = self.store.resolve(entry.key, token, finding, record, now).await?;
+        claimed.token = None;
+        match resolved {
             true => Ok(Reconciled::Known),
             false => Ok(Reconciled::Elsewhere),
         }
@@ -113,6 +159,8 @@ impl Recovery {
             ..Scope::new(entry.action.arguments.as_object().unwrap_or(&empty), &owner)
         };
         let asker = Asker { session: &owner, reference: &entry.first, deadline };
+        // INVARIANT (absence): what is not found was not there when it was asked; it may have landed since.
+        let asked = self.clock.now();
         match self.facts.look(&reconcile.tool, &reconcile.args, scope, asker).await {
             Looked::Found(value) if value.pointer(&reconcile.done).is_some_and(|proof| !proof.is_null()) => {
                 let found = value.pointer(&reconcile.result).cloned().unwrap_or(value);
@@ -120,7 +168,7 @@ impl Recovery {
             }
             Looked::Found(_) | Looked::Absent => {
                 let proof_from = lease_end.after(reconcile.absent_after);
-                (proof_from <= self.clock.now()).then_some(Finding::NotDone)
+                (proof_from <= asked).then_some(Finding::NotDone)
             }
             // What could not be asked proves nothing.
             Looked::Unfit | Looked::Failed(_) => None,

@@ -161,7 +161,7 @@ impl List {
             true => output.json(&actions.iter().map(shown).collect::<Vec<Value>>()),
             false => actions.iter().for_each(|action| output.line(&summary(action))),
         }
-        if let Some(action) = actions.iter().find(|action| action.state == ActionState::Unknown.as_str()) {
+        if let Some(action) = actions.iter().find(|action| action.state == ActionState::Unknown) {
             output.next(&format!("toolgate ledger {} show {}", dir.display(), prefix(action)));
         }
         Ok(Exit::Ok)
@@ -328,22 +328,21 @@ fn summary(action: &Listed) -> String {
 /// What there is to do about an action.
 fn next(action: &Listed) -> &'static str {
     match (action.state, action.claimed_until) {
-        ("open", _) => "it is running, or its process is gone: the end of its lease tells",
-        ("unknown", Some(_)) => "it is being looked for, or was: send the same call again, or resolve it",
-        ("unknown", None) => "send the same call again, which looks for it first, or resolve it",
-        ("done", _) => "nothing: an equal call is answered with what was stored",
-        ("failed", _) => "nothing: an equal call runs",
-        (_, _) => "nothing",
+        (ActionState::Open, _) => "it is running, or its process is gone: the end of its lease tells",
+        (ActionState::Unknown, Some(_)) => "it is being looked for, or was: send the same call again, or resolve it",
+        (ActionState::Unknown, None) => "send the same call again, which looks for it first, or resolve it",
+        (ActionState::Done, _) => "nothing: an equal call is answered with what was stored",
+        (ActionState::Failed, _) => "nothing: an equal call runs",
     }
 }
 
 fn advice(action: &Listed, dir: &Path) -> String {
     let dir = dir.display();
-    match ActionState::parse(action.state) {
-        Some(ActionState::Unknown) => {
+    match action.state {
+        ActionState::Unknown => {
             format!("toolgate ledger {dir} resolve {} done|none --why TEXT", prefix(action))
         }
-        Some(ActionState::Open | ActionState::Done | ActionState::Failed) | None => {
+        ActionState::Open | ActionState::Done | ActionState::Failed => {
             format!("toolgate why {dir} {}", action.first)
         }
     }

@@ -180,7 +180,7 @@ fn states(folder: &Folder) -> Vec<&'static str> {
         let (mut states, mut before) = (Vec::new(), None);
         loop {
             let page = store.actions("acme", before, 1000).await.unwrap();
-            states.extend(page.items.iter().map(|entry| entry.state));
+            states.extend(page.items.iter().map(|entry| entry.state.as_str()));
             before = page.next;
             if before.is_none() {
                 return states;

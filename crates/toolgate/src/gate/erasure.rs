@@ -3,7 +3,7 @@
 use super::{Gate, records};
 use crate::clock::Millis;
 use crate::json::Digest;
-use crate::ledger::{Store, StoreError};
+use crate::ledger::{Erasing, Store, StoreError};
 use crate::session::Session;
 
 /// That somebody's personal data was made unreadable.
@@ -48,14 +48,13 @@ pub async fn erase(
     now: Millis,
 ) -> Result<Erased, NotErased> {
     let subject = store.key().subject(by.tenant(), subject);
-    let holdings = store.holdings(subject).await?.ok_or(NotErased::Nobody)?;
-    if holdings.in_doubt > 0 && in_doubt == InDoubt::Spared {
-        return Err(NotErased::InDoubt(holdings.in_doubt));
-    }
-    let erased = Erased { subject: Digest::from(*subject.as_bytes()), actions: holdings.actions };
-    match store.erase(subject, records::erased(&erased, by, now)).await? {
-        true => Ok(erased),
-        false => Err(NotErased::Nobody),
+    let actions = store.actions_of(subject).await?.ok_or(NotErased::Nobody)?;
+    let erased = Erased { subject: Digest::from(*subject.as_bytes()), actions };
+    let record = records::erased(&erased, by, now);
+    match store.erase(subject, in_doubt == InDoubt::Spared, record).await? {
+        Erasing::Erased => Ok(erased),
+        Erasing::Nobody => Err(NotErased::Nobody),
+        Erasing::InDoubt(count) => Err(NotErased::InDoubt(count)),
     }
 }
 

@@ -80,6 +80,7 @@ impl Errand {
             key,
             action,
             owner: store.owner().clone(),
+            since: now,
             lease_end: now.after(Duration::from_secs(35)),
             reference: reference.clone(),
             anew: false,

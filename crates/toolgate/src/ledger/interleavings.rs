@@ -355,7 +355,8 @@ impl<'s> Bench<'s> {
     async fn sweep(&mut self, actor: usize, fails_after: Option<usize>) {
         let (store, now) = (self.store(actor), self.now);
         let owners = store.read(move |rows| transact::survey(rows, now)).await.unwrap().owners;
-        let dead: Vec<Owner> = owners.into_iter().filter(|o| o != store.owner() && store.is_dead(o)).collect();
+        let others = owners.into_iter().filter(|owner| owner != store.owner()).collect();
+        let dead = store.dead(others).await.unwrap();
         let gone = dead.clone();
         let job = move |rows: &mut dyn rows::Rows| transact::sweep(rows, &dead, &|_| record(Kind::Lost), now);
         let Some(lost) = self.write(actor, fails_after, job).await else { return };
@@ -482,6 +483,7 @@ fn opening(action: usize, amount: u64, stamp: Stamp, owner: Owner, lease_end: Mi
             subject: None,
         },
         owner,
+        since: Millis(lease_end.0 - LEASE),
         lease_end,
         reference,
         anew: false,

@@ -79,8 +79,8 @@ impl Transact for MemoryLedger {
         &self.owner
     }
 
-    fn is_dead(&self, _: &Owner) -> bool {
-        false
+    fn dead(&self, _: Vec<Owner>) -> Pending<'_, Vec<Owner>> {
+        Box::pin(ready(Ok(Vec::new())))
     }
 
     fn write<T, F>(&self, job: F) -> Pending<'_, T>
@@ -107,6 +107,11 @@ impl Tables {
         self.open.iter().filter_map(|key| self.entries.get(key)).map(|numbered| &numbered.entry)
     }
 
+    fn of_subject(&self, subject: Subject) -> impl Iterator<Item = &Entry> {
+        let entries = self.entries.values().map(|numbered| &numbered.entry);
+        entries.filter(move |entry| entry.action.subject == Some(subject) && !entry.erased)
+    }
+
     /// Removes an entry; returns the number that it had.
     fn take(&mut self, key: EntryKey) -> Option<u64> {
         let Numbered { number, entry } = self.entries.remove(&key)?;
@@ -124,7 +129,14 @@ impl Rows for Tables {
         Ok(self.entries.get(&key).map(|numbered| numbered.entry.clone()))
     }
 
-    fn put_entry(&mut self, entry: &Entry, _: Change) -> Stored<()> {
+    fn put_entry(&mut self, entry: &Entry, change: Change) -> Stored<()> {
+        if let (Change::Opened, Some(subject)) = (change, entry.action.subject)
+            && !self.salts.contains_key(&subject)
+        {
+            // Whoever it is may have been erased while the call was on its way.
+            let salt = Salt::generate().map_err(|error| StoreError::Broken(error.to_string()))?;
+            self.salts.insert(subject, salt);
+        }
         let next = self.numbers.last_key_value().map_or(1, |(last, _)| last + 1);
         let number = self.take(entry.key).unwrap_or(next);
         if let State::Open { .. } = entry.state {
@@ -133,8 +145,13 @@ impl Rows for Tables {
         if let Some(end) = entry.lapses_at() {
             self.closed.insert((end, entry.key));
         }
+        let mut entry = entry.clone();
+        // Whose data it is had it erased while it ran: what came of it is not kept either.
+        if entry.erased {
+            entry.erase();
+        }
         self.numbers.insert(number, entry.key);
-        self.entries.insert(entry.key, Numbered { number, entry: entry.clone() });
+        self.entries.insert(entry.key, Numbered { number, entry });
         Ok(())
     }
 
@@ -156,7 +173,7 @@ impl Rows for Tables {
     fn open_owners(&self) -> Stored<Vec<(Owner, Millis)>> {
         let mut owners: HashMap<&Owner, Millis> = HashMap::new();
         for entry in self.opened() {
-            if let State::Open { owner, lease_end } = &entry.state {
+            if let State::Open { owner, lease_end, .. } = &entry.state {
                 owners.entry(owner).and_modify(|first| *first = (*first).min(*lease_end)).or_insert(*lease_end);
             }
         }
@@ -242,6 +259,15 @@ impl Rows for Tables {
             numbered.entry.erase();
         }
         Ok(erased)
+    }
+
+    fn actions_of(&self, subject: Subject) -> Stored<usize> {
+        Ok(self.of_subject(subject).count())
+    }
+
+    fn in_doubt_of(&self, subject: Subject) -> Stored<usize> {
+        let in_doubt = |entry: &&Entry| matches!(entry.state, State::Open { .. } | State::Unknown { .. });
+        Ok(self.of_subject(subject).filter(in_doubt).count())
     }
 
     fn approval(&self, id: &str) -> Stored<Option<Approval>> {

@@ -3,7 +3,8 @@
 //! Two processes are asked for the same action, over and over. Each opens the entry, sends a request, hears an answer or
 //! none, and closes; each can die between any two of these and be started again under another name, and its last write
 //! can be lost. A request lands, is refused, or is lost on the way, and so is its answer; it can land until the lease is
-//! over and what the contract grants beyond it (`absent_after`). A sweep marks entries of dead owners and of ended leases. A
+//! over and what the contract grants beyond it (`absent_after`). A sweep marks entries of dead owners and of ended leases,
+//! also where only its own clock, which is ahead, says that the lease of a living owner is over. A
 //! reconciler claims, looks, and resolves, and can die in between; so can a second one. An operator rules by what is true.
 //! Time passes at any moment.
 //!
@@ -34,8 +35,10 @@ const DEADLINE: u64 = 1;
 const LEASE: u64 = 2;
 /// From when on absence is proof.
 const PROOF: u64 = LEASE + 1;
-/// Nothing changes any more by waiting longer.
+/// Nothing changes any more by waiting longer, but what is counted from a later moment comes nearer.
 const LATEST: u64 = PROOF;
+/// By how much the clock of a sweep may be ahead.
+const AHEAD: u64 = 100;
 /// How often the action is opened at most.
 const ATTEMPTS: u32 = 2;
 /// How often each of the processes is started.
@@ -185,7 +188,7 @@ impl World {
         for number in 0..self.requests.len() {
             self.travels(number, &mut next);
         }
-        next.extend(self.swept());
+        self.swept(&mut next);
         for which in 0..self.reconcilers.len() {
             self.reconciles(which, &mut next);
         }
@@ -204,7 +207,8 @@ impl World {
                 }
             }
             let (reference, action) = (reference(), action());
-            let open = Command::Open { owner: owner(), lease_end: Millis(LEASE), reference, action, anew: false };
+            let (since, lease_end) = (Millis(0), Millis(LEASE));
+            let open = Command::Open { owner: owner(), since, lease_end, reference, action, anew: false };
             assert!(self.step(Some(name), open).is_err());
         }
         for finding in [Finding::Done { answer: String::new() }, Finding::NotDone] {
@@ -226,6 +230,9 @@ impl World {
         }
         if next.now >= PROOF {
             next.requests.clear();
+        }
+        if self.now == LATEST {
+            next.move_lease_end(|end| if end > LEASE { end - 1 } else { end });
         }
         next
     }
@@ -259,6 +266,7 @@ impl World {
         let name = process.name;
         let command = Command::Open {
             owner: name.owner(),
+            since: Millis(0),
             lease_end: Millis(LEASE),
             reference: reference(),
             action: action(),
@@ -346,11 +354,26 @@ impl World {
         }
     }
 
-    fn swept(&self) -> Option<Self> {
-        let State::Open { owner, lease_end } = &self.entry.as_ref()?.state else { return None };
+    fn swept(&self, next: &mut Vec<Self>) {
+        let Some(State::Open { owner, lease_end, .. }) = self.entry.as_ref().map(|entry| &entry.state) else { return };
         let owner_dead = self.is_dead(owner);
-        let due = owner_dead || *lease_end <= Millis(self.now);
-        due.then(|| self.step(None, Command::Lose { owner_dead, now: Millis(self.now) }).unwrap())
+        let lost = |now| self.step(None, Command::Lose { owner_dead, now: Millis(now) }).unwrap();
+        if owner_dead || *lease_end <= Millis(self.now) {
+            next.push(lost(self.now));
+        }
+        if !owner_dead {
+            // From then on every clock of the store is as far ahead.
+            let mut lost = lost(self.now + AHEAD);
+            lost.move_lease_end(|end| end - AHEAD);
+            next.push(lost);
+        }
+    }
+
+    /// Moves the end of the lease of an action that is unknown.
+    fn move_lease_end(&mut self, to: impl FnOnce(u64) -> u64) {
+        if let Some(State::Unknown { lease_end, .. }) = self.entry.as_mut().map(|entry| &mut entry.state) {
+            *lease_end = Millis(to(lease_end.0));
+        }
     }
 
     fn reconciles(&self, which: usize, next: &mut Vec<Self>) {
@@ -386,8 +409,12 @@ impl World {
 
     /// What can be found out: that it happened at any time, that it did not only when it cannot any more.
     fn truth(&self) -> Option<Finding> {
+        let proof = match self.entry.as_ref().map(|entry| &entry.state) {
+            Some(State::Open { lease_end, .. } | State::Unknown { lease_end, .. }) => lease_end.0 + PROOF - LEASE,
+            Some(State::Done { .. } | State::Failed { .. }) | None => PROOF,
+        };
         match self.effects {
-            0 => (self.now >= PROOF).then_some(Finding::NotDone),
+            0 => (self.now >= proof).then_some(Finding::NotDone),
             _ => Some(Finding::Done { answer: String::new() }),
         }
     }
@@ -455,7 +482,7 @@ fn an_action_happens_at_most_once_and_always_comes_to_an_end() {
 fn undated(state: State) -> State {
     let never = Millis(0);
     match state {
-        State::Open { owner, lease_end } => State::Open { owner, lease_end },
+        State::Open { .. } => state,
         State::Done { answer, lane_version, .. } => State::Done { answer, lane_version, at: never },
         State::Failed { .. } => State::Failed { at: never },
         State::Unknown { owner, lease_end, claim, .. } => State::Unknown { owner, since: never, lease_end, claim },

@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
+use serde::Serialize;
+
 use super::rows::{Rows, Stored};
 use super::store::Pending;
 use super::{Entry, EntryKey, Listed, Page, State, Store, StoreError};
@@ -10,7 +12,8 @@ use crate::audit::Sealed;
 use crate::json::Digest;
 
 /// Where an action stands, in a word.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ActionState {
     /// It may be running.
     Open,
@@ -85,7 +88,7 @@ impl ActionState {
 
 impl fmt::Display for ActionState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
+        f.pad(self.as_str())
     }
 }
 
@@ -262,6 +265,7 @@ mod tests {
             key,
             action,
             owner: store.owner().clone(),
+            since: Millis(1),
             lease_end: Millis(10),
             reference: reference.clone(),
             anew: false,
@@ -357,7 +361,7 @@ mod tests {
             rule(done.clone(), 41).await.unwrap().unwrap();
             assert_eq!(rule(done, 42).await.unwrap().unwrap_err(), Rejected::AlreadyDone);
             let action = store.action(reference.as_str()).await.unwrap().unwrap();
-            assert_eq!((action.state, action.at), ("done", Some(Millis(41))));
+            assert_eq!((action.state, action.at), (ActionState::Done, Some(Millis(41))));
             let first = Map::from_iter([("first_ref".to_owned(), json!(reference))]);
             let replay = Record::new(Kind::Replay, Millis(43), Ref::fresh(), first);
             let other = Record::new(Kind::Read, Millis(44), Ref::fresh(), Map::new());

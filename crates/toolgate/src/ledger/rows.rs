@@ -70,6 +70,10 @@ pub(super) trait Rows {
     fn salt(&self, subject: Subject) -> Stored<Option<Salt>>;
     fn put_salt(&mut self, subject: Subject, salt: &Salt) -> Stored<()>;
     fn erase_salt(&mut self, subject: Subject) -> Stored<bool>;
+    /// How many entries of a subject are there that are not erased.
+    fn actions_of(&self, subject: Subject) -> Stored<usize>;
+    /// How many of them are open or unknown.
+    fn in_doubt_of(&self, subject: Subject) -> Stored<usize>;
 
     fn approval(&self, id: &str) -> Stored<Option<Approval>>;
     fn put_approval(&mut self, approval: &Approval) -> Stored<()>;
@@ -148,8 +152,8 @@ impl Lane {
 pub(super) trait Transact: Send + Sync + 'static {
     fn owner(&self) -> &Owner;
 
-    /// Whether the process that opened entries under this name has provably ended.
-    fn is_dead(&self, owner: &Owner) -> bool;
+    /// Those of these whose processes have provably ended. Locks of files are tested, so not on the thread that asks.
+    fn dead(&self, owners: Vec<Owner>) -> Pending<'_, Vec<Owner>>;
 
     fn write<T, F>(&self, job: F) -> Pending<'_, T>
     where

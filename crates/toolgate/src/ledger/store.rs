@@ -118,6 +118,8 @@ pub(crate) struct NewEntry {
     pub(crate) key: EntryKey,
     pub(crate) action: Action,
     pub(crate) owner: Owner,
+    /// When the lease was dated, by the same clock as its end.
+    pub(crate) since: Millis,
     pub(crate) lease_end: Millis,
     pub(crate) reference: Ref,
     pub(crate) anew: bool,
@@ -225,39 +227,28 @@ impl Store {
 
     /// One consistent read.
     pub(crate) fn recall(&self, question: Question, now: Millis) -> Pending<'_, Recall> {
-        let water = Arc::clone(&self.1);
-        self.read(move |rows| {
-            let now = transact::no_earlier(rows, &water, now)?;
-            transact::recall(rows, &question, now)
-        })
+        self.read_at(now, move |rows, now| transact::recall(rows, &question, now))
     }
 
     /// Entry, lane, grant and intent, or nothing.
     pub(crate) fn open(&self, opening: Opening, now: Millis) -> Pending<'_, Opened> {
-        let water = Arc::clone(&self.1);
-        self.write(move |rows| match transact::no_earlier(rows, &water, now)? {
+        self.write_at(now, move |rows, later| match Water::is_behind(now, later) {
             // Its lease would end early. What it was decided on is to be looked at again, by the time that it is now.
-            later if Water::is_behind(now, later) => Ok(Opened::Moved),
-            now => transact::open(rows, opening, now),
+            true => Ok(Opened::Moved),
+            false => transact::open(rows, opening, later),
         })
     }
 
     /// Outcome, lane and record, or nothing. `false`: the entry is no longer this owner's, and only the record was
     /// written.
     pub(crate) fn close(&self, closing: Closing, outcome: Record, now: Millis) -> Pending<'_, bool> {
-        let water = Arc::clone(&self.1);
-        self.write(move |rows| {
-            let now = transact::no_earlier(rows, &water, now)?;
-            transact::close(rows, closing, |_| outcome, now)
-        })
+        self.write_at(now, move |rows, now| transact::close(rows, closing, |_| outcome, now))
     }
 
     /// As [`close`](Self::close), of an action that was given up before: `outcome` is written where it closed the entry,
     /// else `said`.
     pub(crate) fn close_late(&self, closing: Closing, outcome: Record, said: Record, now: Millis) -> Pending<'_, bool> {
-        let water = Arc::clone(&self.1);
-        self.write(move |rows| {
-            let now = transact::no_earlier(rows, &water, now)?;
+        self.write_at(now, move |rows, now| {
             transact::close(rows, closing, |closed| if closed { outcome } else { said }, now)
         })
     }
@@ -266,19 +257,19 @@ impl Store {
     /// Lapsed entries are purged, a bounded number at a time. Locks are tested before the write begins.
     pub(crate) fn sweep(&self, record: Box<dyn Fn(&Entry) -> Record + Send>, now: Millis) -> Pending<'_, usize> {
         Box::pin(async move {
-            let survey = self.read(move |rows| transact::survey(rows, now)).await?;
-            let others = survey.owners.into_iter().filter(|owner| owner != self.owner());
-            let dead: Vec<Owner> = others.filter(|owner| self.is_dead(owner)).collect();
+            let survey = self.read_at(now, transact::survey).await?;
+            let others: Vec<Owner> = survey.owners.into_iter().filter(|owner| owner != self.owner()).collect();
+            let dead = if others.is_empty() { others } else { self.dead(others).await? };
             if dead.is_empty() && !survey.overdue {
                 return Ok(0);
             }
-            self.write(move |rows| transact::sweep(rows, &dead, &*record, now)).await
+            self.write_at(now, move |rows, now| transact::sweep(rows, &dead, &*record, now)).await
         })
     }
 
     /// Whether there is more to sweep.
     pub(crate) fn is_overdue(&self, now: Millis) -> Pending<'_, bool> {
-        self.read(move |rows| Ok(transact::survey(rows, now)?.overdue))
+        self.read_at(now, |rows, now| Ok(transact::survey(rows, now)?.overdue))
     }
 
     /// The newest unknown entries with a number below `before`, at most `limit`.
@@ -288,7 +279,7 @@ impl Store {
 
     /// The right to find out what became of an unknown entry; `None` where it is not unknown or somebody else has it.
     pub(crate) fn claim(&self, key: EntryKey, claim: Claim, now: Millis) -> Pending<'_, Option<Entry>> {
-        self.write(move |rows| transact::claim(rows, key, claim, now))
+        self.write_at(now, move |rows, now| transact::claim(rows, key, claim, now))
     }
 
     /// What the claimant found. `false`: the claim is not the standing one, and nothing was written.
@@ -300,11 +291,7 @@ impl Store {
         record: Record,
         now: Millis,
     ) -> Pending<'_, bool> {
-        let water = Arc::clone(&self.1);
-        self.write(move |rows| {
-            let now = transact::no_earlier(rows, &water, now)?;
-            transact::resolve(rows, key, token, finding, record, now)
-        })
+        self.write_at(now, move |rows, now| transact::resolve(rows, key, token, finding, record, now))
     }
 
     /// What an operator says of an unknown action, on the record as theirs.
@@ -315,7 +302,7 @@ impl Store {
         record: Box<dyn FnOnce(&Entry) -> Record + Send>,
         now: Millis,
     ) -> Pending<'_, Result<Entry, Rejected>> {
-        self.write(move |rows| transact::rule(rows, key, finding, record, now))
+        self.write_at(now, move |rows, now| transact::rule(rows, key, finding, record, now))
     }
 
     /// Asks for approval; at most `cap` pending ones a principal, one a call.
@@ -326,7 +313,7 @@ impl Store {
         record: Box<dyn FnOnce(&Approval) -> Record + Send>,
         now: Millis,
     ) -> Pending<'_, Proposed> {
-        self.write(move |rows| transact::propose(rows, approval, cap, record, now))
+        self.write_at(now, move |rows, now| transact::propose(rows, approval, cap, record, now))
     }
 
     /// A person's answer. A record is written only where it counts.
@@ -340,7 +327,7 @@ impl Store {
         now: Millis,
     ) -> Pending<'_, Result<Approval, NotDecided>> {
         let answer = Answer { by, decision, granted_until };
-        self.write(move |rows| transact::decide(rows, &id, &answer, record, now))
+        self.write_at(now, move |rows, now| transact::decide(rows, &id, &answer, record, now))
     }
 
     /// The approvals of a tenant, newest first.
@@ -406,14 +393,40 @@ impl Store {
         Ok(Arc::clone(&self.1))
     }
 
-    pub(super) fn is_dead(&self, owner: &Owner) -> bool {
+    pub(super) fn dead(&self, owners: Vec<Owner>) -> Pending<'_, Vec<Owner>> {
         match &*self.0 {
-            Kind::Memory(ledger) => ledger.is_dead(owner),
+            Kind::Memory(ledger) => ledger.dead(owners),
             #[cfg(feature = "sqlite")]
-            Kind::Sqlite(ledger) => ledger.is_dead(owner),
+            Kind::Sqlite(ledger) => ledger.dead(owners),
             #[cfg(feature = "sqlite")]
-            Kind::View(view) => view.is_dead(owner),
+            Kind::View(view) => view.dead(owners),
         }
+    }
+
+    /// A write by the time that it is. INVARIANT (no earlier): a process whose clock is behind decides nothing by it.
+    fn write_at<T, F>(&self, now: Millis, job: F) -> Pending<'_, T>
+    where
+        T: Send + 'static,
+        F: FnOnce(&mut dyn Rows, Millis) -> Result<T, StoreError> + Send + 'static,
+    {
+        let water = Arc::clone(&self.1);
+        self.write(move |rows| {
+            let now = transact::no_earlier(rows, &water, now)?;
+            job(rows, now)
+        })
+    }
+
+    /// As [`write_at`](Self::write_at), of what is only read.
+    fn read_at<T, F>(&self, now: Millis, job: F) -> Pending<'_, T>
+    where
+        T: Send + 'static,
+        F: FnOnce(&dyn Rows, Millis) -> Result<T, StoreError> + Send + 'static,
+    {
+        let water = Arc::clone(&self.1);
+        self.read(move |rows| {
+            let now = transact::no_earlier(rows, &water, now)?;
+            job(rows, now)
+        })
     }
 
     pub(super) fn write<T, F>(&self, job: F) -> Pending<'_, T>

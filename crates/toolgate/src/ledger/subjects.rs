@@ -2,21 +2,20 @@
 
 use super::rows::{Rows, Stored};
 use super::transact;
-use super::{Entry, State, Store, StoreError};
+use super::{Store, StoreError};
 use crate::audit::Record;
 use crate::vault::{Salt, Subject};
 
-/// What the ledger holds of one subject.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Holdings {
-    /// Actions, whatever became of them.
-    pub(crate) actions: usize,
-    /// Those that run, or of which nobody knows how they ended.
-    pub(crate) in_doubt: usize,
+/// What came of erasing a subject.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Erasing {
+    /// Its personal data cannot be read any more.
+    Erased,
+    /// There was nothing, or all of it was erased before. Nothing was written.
+    Nobody,
+    /// So many of its actions run, or nobody knows how they ended. Nothing was written.
+    InDoubt(usize),
 }
-
-/// How many entries are looked through at once: no call waits behind it.
-const PAGE: usize = 500;
 
 impl Store {
     /// What the personal data of this name within the tenant are digested and sealed with: made where there is none.
@@ -28,38 +27,28 @@ impl Store {
         self.write(move |rows| salt_of(rows, subject)).await
     }
 
-    /// What it holds of a subject; `None` where nothing was kept, or all of it is erased already.
-    pub(crate) async fn holdings(&self, subject: Subject) -> Result<Option<Holdings>, StoreError> {
-        if self.read(move |rows| rows.salt(subject)).await?.is_none() {
-            return Ok(None);
-        }
-        let mut holdings = Holdings::default();
-        let mut before = u64::MAX;
-        loop {
-            let page = self.list(move |rows| rows.entries_before(before, PAGE)).await?;
-            let Some((last, _)) = page.last() else { return Ok(Some(holdings)) };
-            before = *last;
-            let theirs = |(_, entry): &&(u64, Entry)| entry.action.subject == Some(subject) && !entry.erased;
-            for (_, entry) in page.iter().filter(theirs) {
-                holdings.actions += 1;
-                holdings.in_doubt += match entry.state {
-                    State::Open { .. } | State::Unknown { .. } => 1,
-                    State::Done { .. } | State::Failed { .. } => 0,
-                };
-            }
-        }
+    /// How many actions are a subject's; `None` where nothing was kept, or all of it is erased already.
+    pub(crate) async fn actions_of(&self, subject: Subject) -> Result<Option<usize>, StoreError> {
+        self.list(move |rows| rows.salt(subject)?.map(|_| rows.actions_of(subject)).transpose()).await
     }
 
-    /// Makes the personal data of a subject unreadable, on the record. `false`: there was nothing, and nothing was written.
-    pub(crate) async fn erase(&self, subject: Subject, record: Record) -> Result<bool, StoreError> {
-        let erase = move |rows: &mut dyn Rows| {
-            let erased = rows.erase_salt(subject)?;
-            if erased {
-                transact::append(rows, &record)?;
+    /// Makes the personal data of a subject unreadable, on the record. `spares`: not where an action of theirs is in
+    /// doubt.
+    pub(crate) async fn erase(&self, subject: Subject, spares: bool, record: Record) -> Result<Erasing, StoreError> {
+        self.write(move |rows| {
+            if rows.salt(subject)?.is_none() {
+                return Ok(Erasing::Nobody);
             }
-            Ok(erased)
-        };
-        self.write(erase).await
+            // INVARIANT (one moment): what opens after it was counted has another salt.
+            let in_doubt = if spares { rows.in_doubt_of(subject)? } else { 0 };
+            if in_doubt > 0 {
+                return Ok(Erasing::InDoubt(in_doubt));
+            }
+            rows.erase_salt(subject)?;
+            transact::append(rows, &record)?;
+            Ok(Erasing::Erased)
+        })
+        .await
     }
 }
 

@@ -71,7 +71,8 @@ stories! {
         an_action_found_undone_can_run_again
         only_one_of_two_claims_is_given_until_it_ends
         an_operator_says_what_became_of_an_unknown_action
-        an_operator_says_nothing_of_what_is_known_or_runs_or_is_being_found_out;
+        an_operator_says_nothing_of_what_is_known_or_runs_or_is_being_found_out
+        nothing_is_decided_by_a_clock_that_is_behind_what_the_store_has_seen;
     lanes:
         an_unknown_action_keeps_its_lane_where_it_must
         an_unknown_action_without_a_lane_to_keep_frees_only_its_own
@@ -94,6 +95,9 @@ stories! {
         a_pending_approval_of_other_policies_does_not_stand
         a_decision_that_does_not_count_leaves_nothing
         approvals_are_listed_newest_first_by_tenant;
+    erasing:
+        nothing_is_erased_while_an_action_of_theirs_is_in_doubt_unless_that_is_said
+        what_comes_of_an_action_that_was_erased_while_it_ran_is_not_kept;
     purging:
         a_lapsed_entry_is_as_good_as_absent_and_later_forgotten
         a_failed_entry_is_forgotten_in_its_time_too
@@ -157,7 +161,7 @@ impl Act {
             lane: LaneKey::of(&json!([self.lane])),
             keeps_lane: self.keeps_lane,
             retain_ms: RETAIN,
-            grant: self.grant.map(str::to_owned),
+            grant: None,
             holds: Vec::new(),
             subject: None,
         };
@@ -165,6 +169,7 @@ impl Act {
             key: self.key(),
             action,
             owner: store.owner().clone(),
+            since: NOW,
             lease_end: later(LEASE),
             reference: reference.clone(),
             anew: self.anew,

@@ -109,7 +109,7 @@ pub(super) fn open(rows: &mut dyn Rows, opening: Opening, now: Millis) -> Stored
 
 /// The opened entry, if what the decision was based on still stands.
 fn open_entry(rows: &dyn Rows, new: NewEntry, now: Millis) -> Stored<Option<(Entry, Vec<Consequence>)>> {
-    let NewEntry { key, action, owner, lease_end, reference, anew, stamp } = new;
+    let NewEntry { key, action, owner, since, lease_end, reference, anew, stamp } = new;
     let entry = rows.outline(key)?;
     let lapsed = entry.as_ref().is_some_and(|entry| entry.lapsed(now));
     let revision = entry.as_ref().filter(|_| !lapsed).map_or(0, |entry| entry.revision);
@@ -118,7 +118,7 @@ fn open_entry(rows: &dyn Rows, new: NewEntry, now: Millis) -> Stored<Option<(Ent
     if (Stamp { revision, lane_version: lane.version }) != stamp || !free {
         return Ok(None);
     }
-    let command = Command::Open { owner, lease_end, reference, action, anew: anew || lapsed };
+    let command = Command::Open { owner, since, lease_end, reference, action, anew: anew || lapsed };
     Ok(step(key, entry.as_ref(), command).ok())
 }
 

@@ -207,11 +207,11 @@ impl Inform {
     /// Waits a little for a running action. One whose owner is dead is not waited for: it becomes unknown.
     async fn wait_for(&self, admitted: &Admitted, entry: &Entry) -> Result<(), Trouble> {
         let now = self.clock.now();
-        let ours = matches!(
-            &entry.state,
-            State::Open { owner, lease_end } if owner == self.store.owner() && now < *lease_end
-        );
-        if !ours && self.recovery.sweep().await? > 0 {
+        let (ours, is_over) = match &entry.state {
+            State::Open { owner, lease_end, .. } => (owner == self.store.owner(), *lease_end <= now),
+            State::Done { .. } | State::Failed { .. } | State::Unknown { .. } => (false, false),
+        };
+        if (is_over || !ours) && self.recovery.sweep_meanwhile(is_over).await? > 0 {
             return Ok(());
         }
         self.still_patient(admitted)?;

@@ -88,7 +88,7 @@ impl Reserve {
         let lease_end = now.after(left + GRACE);
         let lease_ends = Instant::now() + left + GRACE;
         let opening = Opening {
-            entry: permitted.informed().action().map(|action| self.new_entry(&permitted, action, lease_end)),
+            entry: permitted.informed().action().map(|action| self.new_entry(&permitted, action, now, lease_end)),
             grant: permitted.consent().cloned(),
             takings: takings.clone(),
             intent: intent(&permitted),
@@ -114,7 +114,7 @@ impl Reserve {
         }
     }
 
-    fn new_entry(&self, permitted: &Permitted, action: &Action, lease_end: Millis) -> NewEntry {
+    fn new_entry(&self, permitted: &Permitted, action: &Action, since: Millis, lease_end: Millis) -> NewEntry {
         let informed = permitted.informed();
         let admitted = informed.admitted();
         let contract = &admitted.tool().contract;
@@ -131,11 +131,13 @@ impl Reserve {
                 lane: action.identity.lane,
                 keeps_lane: contract.keeps_lane(),
                 retain_ms: u64::try_from(contract.once.retain.as_millis()).unwrap_or(u64::MAX),
-                grant: permitted.consent().map(|(approval, _)| approval.clone()),
+                // What it uses up and takes is told by the opening.
+                grant: None,
                 holds: Vec::new(),
                 subject: admitted.subject().map(|name| self.store.key().subject(admitted.session().tenant(), name)),
             },
             owner: self.store.owner().clone(),
+            since,
             lease_end,
             reference: admitted.reference().clone(),
             anew: matches!(action.recalled, Recalled::Anew),

@@ -30,7 +30,7 @@ fn states(shared: &Shared) -> Vec<&'static str> {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let store = Store::sqlite_to_read(shared.path().join("gate.db")).unwrap();
     let page = runtime.block_on(store.actions("acme", None, 9)).unwrap();
-    page.items.into_iter().map(|action| action.state).collect()
+    page.items.into_iter().map(|action| action.state.as_str()).collect()
 }
 
 #[test]

@@ -88,7 +88,7 @@ async fn pay(gate: &Gate, cents: usize) {
 
 async fn states(store: &Store) -> Vec<&'static str> {
     let page = store.actions("acme", None, 2000).await.unwrap();
-    page.items.into_iter().map(|action| action.state).collect()
+    page.items.into_iter().map(|action| action.state.as_str()).collect()
 }
 
 /// Waits for what is to come about within a moment.

@@ -100,6 +100,12 @@ impl Rows for Failing<'_> {
     fn erase_salt(&mut self, subject: Subject) -> Stored<bool> {
         write!(self.erase_salt(subject))
     }
+    fn actions_of(&self, subject: Subject) -> Stored<usize> {
+        self.rows.actions_of(subject)
+    }
+    fn in_doubt_of(&self, subject: Subject) -> Stored<usize> {
+        self.rows.in_doubt_of(subject)
+    }
     fn approval(&self, id: &str) -> Stored<Option<Approval>> {
         self.rows.approval(id)
     }

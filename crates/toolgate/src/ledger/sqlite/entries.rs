@@ -369,9 +369,12 @@ impl<'e> StateColumns<'e> {
             claim_until: None,
         };
         Ok(match &entry.state {
-            State::Open { owner, lease_end } => {
-                Self { owner: Some(&owner.0), lease_end: Some(moment(*lease_end)), ..plain("open") }
-            }
+            State::Open { owner, since, lease_end } => Self {
+                owner: Some(&owner.0),
+                lease_end: Some(moment(*lease_end)),
+                at: Some(moment(*since)),
+                ..plain("open")
+            },
             State::Done { lane_version, at, .. } => {
                 Self { at: Some(moment(*at)), lane_version: Some(integer(*lane_version)?), ..plain("done") }
             }
@@ -407,7 +410,12 @@ fn state(row: &Row<'_>) -> rusqlite::Result<State> {
     let owner = || row.get(5).map(Owner);
     let at = || millis(row, 7);
     Ok(match row.get_ref(4)?.as_str()? {
-        "open" => State::Open { owner: owner()?, lease_end: millis(row, 6)? },
+        "open" => {
+            let lease_end = millis(row, 6)?;
+            // A row of an earlier version does not say when it was opened.
+            let since = row.get::<_, Option<i64>>(7)?.map_or(Ok(lease_end), |_| at())?;
+            State::Open { owner: owner()?, since, lease_end }
+        }
         "done" => State::Done { answer: String::new(), lane_version: natural(row, 8)?, at: at()? },
         "failed" => State::Failed { at: at()? },
         "unknown" => {

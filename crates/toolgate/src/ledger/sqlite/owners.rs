@@ -34,14 +34,14 @@ pub(super) fn enter(transaction: &Transaction<'_>, folder: PathBuf) -> Stored<Ow
     let idle = "SELECT id FROM owners WHERE id <> ?1 AND id NOT IN (SELECT owner FROM entries WHERE state = 'open')";
     let mut idle = transaction.prepare(idle)?;
     let idle = idle.query_map(params![lock.owner.0], |row| row.get(0).map(Owner))?.collect::<Result<Vec<_>, _>>()?;
-    for owner in idle.iter().filter(|owner| lock.finds_dead(owner)) {
+    for owner in idle.iter().filter(|owner| is_dead(&lock.folder, owner)) {
         transaction.execute("DELETE FROM owners WHERE id = ?1", params![owner.0])?;
         remove(&lock.folder.join(&owner.0));
     }
     for name in lock.other_names() {
         let known = "SELECT EXISTS (SELECT 1 FROM owners WHERE id = ?1)";
         let known: bool = transaction.query_row(known, params![name.0], |row| row.get(0))?;
-        if !known && lock.finds_dead(&name) {
+        if !known && is_dead(&lock.folder, &name) {
             remove(&lock.folder.join(&name.0));
         }
     }
@@ -61,19 +61,8 @@ impl OwnerLock {
         &self.owner
     }
 
-    /// Whether the file of this owner is gone or its lock is free. Where that cannot be told the owner counts as alive:
-    /// its entries then wait for the end of their leases.
-    pub(super) fn finds_dead(&self, owner: &Owner) -> bool {
-        if !is_name(&owner.0) {
-            return true;
-        }
-        match File::options().read(true).write(true).open(self.folder.join(&owner.0)) {
-            Ok(file) => match file.try_lock() {
-                Ok(()) => true,
-                Err(TryLockError::WouldBlock | TryLockError::Error(_)) => false,
-            },
-            Err(error) => error.kind() == io::ErrorKind::NotFound,
-        }
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
     }
 
     /// The names of all other owner files.
@@ -87,6 +76,27 @@ impl OwnerLock {
 impl Drop for OwnerLock {
     fn drop(&mut self) {
         remove(&self.folder.join(&self.owner.0));
+    }
+}
+
+/// Those of these owners that are dead.
+pub(super) fn dead(folder: &Path, mut owners: Vec<Owner>) -> Vec<Owner> {
+    owners.retain(|owner| is_dead(folder, owner));
+    owners
+}
+
+/// Whether the file of this owner is gone or its lock is free. Where that cannot be told the owner counts as alive: its
+/// entries then wait for the end of their leases.
+fn is_dead(folder: &Path, owner: &Owner) -> bool {
+    if !is_name(&owner.0) {
+        return true;
+    }
+    match File::options().read(true).write(true).open(folder.join(&owner.0)) {
+        Ok(file) => match file.try_lock() {
+            Ok(()) => true,
+            Err(TryLockError::WouldBlock | TryLockError::Error(_)) => false,
+        },
+        Err(error) => error.kind() == io::ErrorKind::NotFound,
     }
 }
 

@@ -117,6 +117,11 @@ impl<'c> Tables<'c> {
         Ok(done?)
     }
 
+    fn count(&self, sql: &'static str, values: impl Params) -> Stored<usize> {
+        let count = self.one(sql, values, |row| row.get::<_, i64>(0))?;
+        usize::try_from(count.unwrap_or_default()).map_err(|_| damaged())
+    }
+
     fn approvals(&self, sql: &'static str, values: impl Params) -> Stored<Vec<Approval>> {
         self.all(sql, values, text)?.iter().map(|body| parse(body)).collect()
     }
@@ -302,6 +307,23 @@ impl Rows for Tables<'_> {
         Ok(erased)
     }
 
+    fn actions_of(&self, subject: Subject) -> Stored<usize> {
+        let sql = "SELECT count(*) FROM entries AS e CROSS JOIN salts AS s ON s.id = e.salt
+                   WHERE e.subject = ?1 AND s.salt <> ?2";
+        self.count(sql, params![subject.as_bytes(), ERASED])
+    }
+
+    fn in_doubt_of(&self, subject: Subject) -> Stored<usize> {
+        // Few are open or unknown at once, so these two are walked through and not the whole table.
+        let sql = "SELECT (SELECT count(*) FROM entries AS e INDEXED BY entries_open
+                    CROSS JOIN salts AS s ON s.id = e.salt
+                    WHERE e.state = 'open' AND e.subject = ?1 AND s.salt <> ?2)
+                 + (SELECT count(*) FROM entries AS e INDEXED BY entries_unknown
+                    CROSS JOIN salts AS s ON s.id = e.salt
+                    WHERE e.state = 'unknown' AND e.subject = ?1 AND s.salt <> ?2)";
+        self.count(sql, params![subject.as_bytes(), ERASED])
+    }
+
     fn approval(&self, id: &str) -> Stored<Option<Approval>> {
         let body = self.one("SELECT body FROM approvals WHERE id = ?1", params![id], text)?;
         body.map(|body| parse(&body)).transpose()
@@ -352,8 +374,7 @@ impl Rows for Tables<'_> {
     fn count_pending(&self, tenant: &str, principal: &str, now: Millis) -> Stored<usize> {
         let sql = "SELECT count(*) FROM approvals
                    WHERE state = 'pending' AND tenant = ?1 AND principal = ?2 AND expires_at > ?3";
-        let count = self.one(sql, params![tenant, principal, moment(now)], |row| row.get::<_, i64>(0))?;
-        usize::try_from(count.unwrap_or_default()).map_err(|_| damaged())
+        self.count(sql, params![tenant, principal, moment(now)])
     }
 
     fn head(&self) -> Stored<Head> {

@@ -52,8 +52,8 @@ impl Transact for SqliteView {
     }
 
     /// Nobody is known to be dead: a view holds no lock by which that could be told.
-    fn is_dead(&self, _owner: &Owner) -> bool {
-        false
+    fn dead(&self, _: Vec<Owner>) -> Pending<'_, Vec<Owner>> {
+        Box::pin(std::future::ready(Ok(Vec::new())))
     }
 
     fn write<T, F>(&self, _job: F) -> Pending<'_, T>

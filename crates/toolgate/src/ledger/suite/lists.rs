@@ -30,10 +30,10 @@ pub(super) async fn actions_are_listed_newest_first_by_tenant(store: &Store) {
     let page = store.actions("acme", None, 9).await.unwrap();
     let told: Vec<_> = page.items.iter().map(|listed| (listed.state, listed.effect, listed.at)).collect();
     let expected = [
-        ("open", None, None),
-        ("unknown", Some(Effect::Unknown), Some(NOW)),
-        ("failed", Some(Effect::None), None),
-        ("done", Some(Effect::Done), Some(NOW)),
+        (ActionState::Open, None, None),
+        (ActionState::Unknown, Some(Effect::Unknown), Some(NOW)),
+        (ActionState::Failed, Some(Effect::None), Some(NOW)),
+        (ActionState::Done, Some(Effect::Done), Some(NOW)),
     ];
     assert_eq!(told, expected);
     assert_eq!(page.next, None);

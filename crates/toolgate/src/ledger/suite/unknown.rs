@@ -133,6 +133,26 @@ pub(super) async fn an_operator_says_nothing_of_what_is_known_or_runs_or_is_bein
     assert_eq!(rule(store, &refund, Finding::NotDone, later(LEASE + 200)).await.unwrap_err(), Rejected::AlreadyDone);
 }
 
+pub(super) async fn nothing_is_decided_by_a_clock_that_is_behind_what_the_store_has_seen(store: &Store) {
+    let reached = later(7_200_000);
+    let (lost, unknown) = (Act { lane: "a", ..Act::new("lost") }, Act { lane: "b", ..Act::new("unknown") });
+    open(store, &lost).await;
+    open(store, &unknown).await;
+    close(store, &unknown, 1, Verdict::Unknown).await;
+    propose(store, "ap_1", 1).await.unwrap();
+    store.claim(unknown.key(), claim("a", 1000), NOW).await.unwrap().unwrap();
+    let mark = rows::Mark { at: reached, ..rows::Mark::default() };
+    store.write(move |rows| rows.put_high_water(&mark)).await.unwrap();
+
+    assert_eq!(sweep(store, NOW).await, 1, "its lease is over");
+    assert!(matches!(entry(store, &lost).await.state, State::Unknown { since, .. } if since == reached));
+    assert_eq!(decide(store, "ap_1", "mia").await.unwrap_err(), NotDecided::Expired);
+    assert!(propose(store, "ap_2", 1).await.is_some(), "the one that expired waits for nobody");
+    assert!(store.claim(unknown.key(), claim("b", 9_000_000), NOW).await.unwrap().is_some(), "the first has ended");
+    rule(store, &lost, Finding::NotDone, NOW).await.unwrap();
+    assert_eq!(entry(store, &lost).await.state, State::Failed { at: reached });
+}
+
 async fn rule(store: &Store, act: &Act, finding: Finding, now: Millis) -> Result<Entry, Rejected> {
     store.rule(act.key(), finding, Box::new(|_| record(Kind::Ruling)), now).await.unwrap()
 }

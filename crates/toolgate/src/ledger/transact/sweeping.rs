@@ -43,7 +43,7 @@ pub(in crate::ledger) fn sweep(
 ) -> Stored<usize> {
     let mut lost = 0;
     for entry in rows.open_entries()? {
-        let State::Open { owner, lease_end } = &entry.state else { continue };
+        let State::Open { owner, lease_end, .. } = &entry.state else { continue };
         let owner_dead = dead.contains(owner);
         if now < *lease_end && !owner_dead {
             continue;

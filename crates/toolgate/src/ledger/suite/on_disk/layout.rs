@@ -92,7 +92,11 @@ fn state() -> impl Strategy<Value = State> {
     let claim = prop::option::of((any::<String>(), moment()).prop_map(|(token, until)| Claim { token, until }));
     let version = 0..i64::MAX.unsigned_abs();
     prop_oneof![
-        (owner.clone(), moment()).prop_map(|(owner, lease_end)| State::Open { owner, lease_end }),
+        (owner.clone(), moment(), moment()).prop_map(|(owner, since, lease_end)| State::Open {
+            owner,
+            since,
+            lease_end
+        }),
         (any::<String>(), version, moment()).prop_map(|(answer, lane_version, at)| State::Done {
             answer,
             lane_version,

@@ -231,7 +231,7 @@ async fn a_look_needs_no_key_and_shows_nothing_that_is_sealed() {
     std::fs::remove_file(folder.path().join("ledger.db.key")).unwrap();
     let look = Store::sqlite_to_read(&path).unwrap();
     assert_eq!(told(&entry(&look, &refund).await), (false, false, false));
-    assert_eq!(look.actions("acme", None, 9).await.unwrap().items[0].state, "done");
+    assert_eq!(look.actions("acme", None, 9).await.unwrap().items[0].state, ActionState::Done);
     assert!(look.verify(None).await.unwrap().is_ok());
     assert!(!folder.path().join("ledger.db.key").exists());
 }
