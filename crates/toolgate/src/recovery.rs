@@ -25,14 +25,16 @@ pub(crate) struct Recovery {
     registry: Arc<Registry>,
     facts: Facts,
     clock: Arc<dyn Clock>,
-    scribe: Scribe,
+    scribe: Arc<dyn Scribe>,
 }
 
 /// How the records of recovery are written.
-#[derive(Clone, Copy)]
-pub(crate) struct Scribe {
-    pub(crate) lost: fn(&Entry, Millis) -> Record,
-    pub(crate) reconciled: fn(&Entry, &Finding, Millis) -> Record,
+pub(crate) trait Scribe: Send + Sync {
+    /// The record of an action whose owner is dead or whose lease is over.
+    fn lost(&self, entry: &Entry, now: Millis) -> Record;
+
+    /// The record of what reconciling found.
+    fn reconciled(&self, entry: &Entry, finding: &Finding, now: Millis) -> Record;
 }
 
 /// What came of looking.
@@ -55,15 +57,15 @@ impl Recovery {
         registry: Arc<Registry>,
         facts: Facts,
         clock: Arc<dyn Clock>,
-        scribe: Scribe,
+        scribe: Arc<dyn Scribe>,
     ) -> Self {
         Self { store, registry, facts, clock, scribe }
     }
 
     /// Marks the open actions of dead owners and of ended leases as unknown.
     pub(crate) async fn sweep(&self) -> Result<usize, StoreError> {
-        let (lost, now) = (self.scribe.lost, self.clock.now());
-        self.store.sweep(Box::new(move |entry| lost(entry, now)), now).await
+        let (scribe, now) = (Arc::clone(&self.scribe), self.clock.now());
+        self.store.sweep(Box::new(move |entry| scribe.lost(entry, now)), now).await
     }
 
     /// Looks for the outcome of an unknown action. With what was erased nothing can be asked any more.
@@ -85,7 +87,7 @@ impl Recovery {
             return Ok(Reconciled::StillUnknown);
         };
         let now = self.clock.now();
-        let record = (self.scribe.reconciled)(&entry, &finding, now);
+        let record = self.scribe.reconciled(&entry, &finding, now);
         match self.store.resolve(entry.key, token, finding, record, now).await? {
             true => Ok(Reconciled::Known),
             false => Ok(Reconciled::Elsewhere),

@@ -113,6 +113,16 @@ impl Redaction {
         }
     }
 
+    /// What stands on record for the key of an action, which is `sent` downstream. INVARIANT (no plain digest of what is
+    /// hidden): it is one of the arguments, so where they may be marked its own keyed digest stands there. All records of
+    /// one action have the same, and no subject is part of it: what finds an action out has no arguments at hand.
+    pub(crate) fn key_of_action(&self, mark: Option<Mark>, sent: String) -> String {
+        match mark {
+            Some(_) => self.0.seal.digest("key of an action", &[sent.as_bytes()]).hex(),
+            None => sent,
+        }
+    }
+
     fn stand_in(&self, secret: &str) -> String {
         // What was replaced already tells nothing.
         if secret.starts_with("[secret") || secret == Mark::Personal.shown() {

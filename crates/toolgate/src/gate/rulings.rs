@@ -4,6 +4,7 @@
 use serde_json::{Map, Value, json};
 
 use super::Gate;
+use super::records::Entries;
 use crate::audit::{Kind, Record};
 use crate::clock::Millis;
 use crate::json::Digest;
@@ -90,7 +91,8 @@ impl Gate {
         let finding = self.finding(&entry, ruling)?;
         let now = self.now();
         let why = self.line.redaction.text(why).into_owned();
-        let record = record(by.clone(), why, finding.clone(), now);
+        let entries = Entries::new(&self.line.registry, &self.line.redaction);
+        let record = record(entries, by.clone(), why, finding.clone(), now);
         match self.line.store.rule(entry.key, finding, record, now).await? {
             Ok(entry) => Ok(entry.listed()),
             Err(Rejected::Running | Rejected::AlreadyDone | Rejected::InDoubt | Rejected::Stale) => {
@@ -157,7 +159,13 @@ fn unstorable() -> StoreError {
 }
 
 /// Writes the record of an operator's word, once it counts.
-fn record(by: Session, why: String, finding: Finding, now: Millis) -> Box<dyn FnOnce(&Entry) -> Record + Send> {
+fn record(
+    entries: Entries,
+    by: Session,
+    why: String,
+    finding: Finding,
+    now: Millis,
+) -> Box<dyn FnOnce(&Entry) -> Record + Send> {
     Box::new(move |entry| {
         let mut body = Map::new();
         let mut tell = |name: &str, value: Value| body.insert(name.to_owned(), value);
@@ -166,7 +174,7 @@ fn record(by: Session, why: String, finding: Finding, now: Millis) -> Box<dyn Fn
         tell("principal", json!(by.principal()));
         tell("requester", json!(entry.action.principal));
         tell("attempt", json!(entry.attempt));
-        tell("idempotency_key", json!(entry.downstream_key()));
+        tell("idempotency_key", json!(entries.key(entry)));
         tell("why", json!(why));
         let effect = match finding {
             Finding::Done { .. } => Effect::Done,
