@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
+use super::parse::SHOWN_AND_KEPT;
 use super::{Access, Contract, Fact, Tool, lint, names};
 use crate::backend::Backend;
 use crate::fields::Problems;
@@ -241,15 +242,13 @@ impl Registry {
         for hole in template.holes() {
             if let Hole::Fact { name, at: pointer } = hole
                 && let Some(output) = self.fact_output(contract, name)
-                && !pointer.is_empty()
-                && output.locate(pointer).is_empty()
             {
-                problems.hinted(
-                    at,
-                    "template",
-                    format!("the fact `{name}` has no member `{pointer}`"),
-                    Some(known(&output.members())),
-                );
+                if !pointer.is_empty() && output.locate(pointer).is_empty() {
+                    let message = format!("the fact `{name}` has no member `{pointer}`");
+                    problems.hinted(at, "template", message, Some(known(&output.members())));
+                } else if output.hides(pointer) {
+                    problems.note(at, "template", SHOWN_AND_KEPT);
+                }
             }
         }
     }
