@@ -213,6 +213,20 @@ fn a_preview_could_name_a_personal_member_of_a_fact() {
 }
 
 #[tokio::test]
+async fn a_number_and_a_list_under_the_name_of_a_secret_stood_on_the_record() {
+    let open = json!({ "password": {}, "note": { "type": "string" } });
+    let gate = gate(vec![tool("look", "read", open, json!({}))], &[PERMIT], Kept::Values);
+    for password in [json!(4711), json!(["hunter2x"]), json!({ "now": "hunter2x", "then": [4711, true] })] {
+        assert!(call(&gate, "look", &json!({ "password": password, "note": "n" }).to_string()).await.is_ok());
+    }
+    for record in records(&gate).await {
+        let shown = record["arguments"].to_string();
+        assert!(!shown.contains("4711") && !shown.contains("hunter2x") && shown.contains("[secret "), "{shown}");
+        assert_eq!(record["arguments"]["note"], "n");
+    }
+}
+
+#[tokio::test]
 async fn a_person_is_erased_within_their_tenant_alone() {
     let personal = json!({ "name": { "type": "string", "x-personal": true }, "id": { "type": "string" } });
     let more = json!({ "input": { "properties": personal, "required": ["id"] }, "subject": "{id}" });
