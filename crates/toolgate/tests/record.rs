@@ -213,6 +213,17 @@ fn a_preview_could_name_a_personal_member_of_a_fact() {
 }
 
 #[tokio::test]
+async fn a_backend_that_repeated_the_marked_value_of_a_fact_brought_it_into_the_record() {
+    let (find, contract) = of_a_customer("To a customer");
+    let failing = FakeTool::queue([Step::fails(ToolError::refused("404", "no mailbox ada%40example.com"))]);
+    let gate = gate(vec![find, failing.tool("send", contract)], &[PERMIT], Kept::Values);
+    let reply = call(&gate, "send", r#"{"order":"o1"}"#).await;
+    assert!(serde_json::to_string(reply.trace()).unwrap().contains("no mailbox [secret]"), "{:?}", reply.trace());
+    let records = Value::from(records(&gate).await).to_string();
+    assert!(records.contains("no mailbox [secret]") && !records.contains("ada%40"), "{records}");
+}
+
+#[tokio::test]
 async fn a_number_and_a_list_under_the_name_of_a_secret_stood_on_the_record() {
     let open = json!({ "password": {}, "note": { "type": "string" } });
     let gate = gate(vec![tool("look", "read", open, json!({}))], &[PERMIT], Kept::Values);

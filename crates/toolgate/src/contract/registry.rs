@@ -4,12 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
+use serde_json::{Map, Value};
+
 use super::parse::SHOWN_AND_KEPT;
 use super::{Access, Contract, Fact, Tool, lint, names};
 use crate::backend::Backend;
 use crate::fields::Problems;
 use crate::nearness::nearest;
-use crate::schema::{Mark, Problem};
+use crate::schema::{Hidden, Mark, Problem, Schema};
 use crate::template::{Hole, Template};
 
 /// A tool that may be called: its contract holds by itself and beside the others.
@@ -144,6 +146,18 @@ impl Registry {
         self.tools.get(name)
     }
 
+    /// What of a call leaves in nobody's words: what is marked of its arguments, and of the facts that it rests on.
+    pub(crate) fn hidden(
+        &self,
+        contract: &Contract,
+        arguments: &Map<String, Value>,
+        facts: &Map<String, Value>,
+    ) -> Hidden {
+        let of_arguments = contract.input.hidden(&Value::Object(arguments.clone()));
+        let of_facts = facts.iter().filter_map(|(name, fact)| Some(self.fact_output(contract, name)?.hidden(fact)));
+        of_facts.fold(of_arguments, Hidden::and)
+    }
+
     /// The tool that a call names: by its name, or by a short form of it.
     pub(crate) fn called(&self, name: &str) -> Option<&Arc<Registered>> {
         self.get(name).or_else(|| self.get(self.short_forms.get(name)?))
@@ -233,7 +247,7 @@ impl Registry {
         Some(&tool.contract)
     }
 
-    fn fact_output(&self, contract: &Contract, fact: &str) -> Option<&crate::schema::Schema> {
+    fn fact_output(&self, contract: &Contract, fact: &str) -> Option<&Schema> {
         let fact: &Fact = contract.facts.get(fact)?;
         self.tools.get(&fact.tool)?.contract.output.as_ref()
     }

@@ -287,7 +287,8 @@ impl Prepared {
         let keeper = Keeper::new(store.clone(), recovery.clone(), Arc::clone(&registry), Arc::clone(&clock));
         let (tasks, recorder) = (TaskTracker::new(), Arc::new(Recorder::new(store.clone())));
         let settle = Settle::new(store.clone(), Arc::clone(&clock));
-        let desk = Arc::new(Desk::new(settle.clone(), Arc::clone(&recorder), tasks.clone(), redaction.clone()));
+        let (recorded, known) = (Arc::clone(&recorder), Arc::clone(&registry));
+        let desk = Arc::new(Desk::new(settle.clone(), recorded, tasks.clone(), redaction.clone(), known));
         let line = Line {
             admit: Admit::new(Arc::clone(&self.catalogue), self.limits, redaction.clone()),
             inform: Inform::new(store.clone(), facts, recovery.clone(), Arc::clone(&policies), Arc::clone(&clock)),
