@@ -165,7 +165,8 @@ async fn a_short_secret_could_be_tried_against_the_key_of_the_action_on_the_reco
     let alice = person("alice");
     call(&gate, &alice, "pay", json!({"account": "a", "pin": "1234"})).await;
     let key = gate.store().ledger(Wanted::default(), None, 1).await.unwrap().items[0].key;
-    gate.rule(key, &Ruling::NotDone, "the bank says so", &alice).await.unwrap();
+    let why = format!("the bank knows nothing of pin 1234{}", ".".repeat(2_000));
+    gate.rule(key, &Ruling::NotDone, &why, &alice).await.unwrap();
     call(&gate, &alice, "pay", json!({"account": "a", "pin": "1234"})).await;
     clock.advance(Duration::from_secs(60));
     call(&gate, &alice, "pay", json!({"account": "a", "pin": "1234"})).await;
@@ -183,6 +184,12 @@ async fn a_short_secret_could_be_tried_against_the_key_of_the_action_on_the_reco
     let all: BTreeSet<&String> = shown.values().flatten().collect();
     let sent: BTreeSet<&String> = sent.iter().collect();
     assert_eq!(all.len(), sent.len(), "records of one action have one key: {shown:?}");
+    let told = records.iter().find_map(|record| {
+        let body: Value = serde_json::from_str(&record.body).unwrap();
+        body["why"].as_str().map(str::to_owned)
+    });
+    let told = told.unwrap();
+    assert!(told.starts_with("the bank knows nothing of pin [secret]..") && told.chars().count() == 1_000, "{told}");
     assert!(shown["ruling"].len() == 1 && shown["reconciled"].len() == 1, "{shown:?}");
     assert!(shown["outcome"].is_superset(&shown["ruling"]) && shown["outcome"].is_superset(&shown["reconciled"]));
 }
