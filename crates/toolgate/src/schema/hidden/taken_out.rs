@@ -89,10 +89,10 @@ fn percent(text: &str, kept: &[u8], capital: bool) -> String {
 
 /// In Base64, by itself and within something longer.
 fn base64(text: &str) -> Vec<String> {
-    let whole = [BASE64, BASE64URL, BASE64_NOPAD, BASE64URL_NOPAD].map(|encoding| encoding.encode(text.as_bytes()));
-    let within = [&BASE64_NOPAD, &BASE64URL_NOPAD].into_iter().flat_map(|encoding| (0..3).map(move |n| (encoding, n)));
-    let within = within.filter_map(|(encoding, before)| within_of(text, encoding, before));
-    whole.into_iter().chain(within).collect()
+    let encodings = [BASE64, BASE64URL, BASE64_NOPAD, BASE64URL_NOPAD];
+    let whole = encodings.iter().map(|encoding| encoding.encode(text.as_bytes()));
+    let within = encodings.iter().flat_map(|encoding| (0..3).filter_map(|before| within_of(text, encoding, before)));
+    whole.chain(within).collect()
 }
 
 /// What of a text in Base64 nothing has a share in that stands `before` it, or behind it.
