@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::Map;
+use serde_json::{Map, Value};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
@@ -26,16 +26,18 @@ pub(crate) struct Recovery {
     registry: Arc<Registry>,
     facts: Facts,
     clock: Arc<dyn Clock>,
-    scribe: Scribe,
+    scribe: Arc<dyn Scribe>,
     /// When somebody who waits last swept. Whoever sweeps holds it.
     swept: Arc<Mutex<Option<Instant>>>,
 }
 
 /// How the records of recovery are written.
-#[derive(Clone, Copy)]
-pub(crate) struct Scribe {
-    pub(crate) lost: fn(&Entry, Millis) -> Record,
-    pub(crate) reconciled: fn(&Entry, &Finding, Millis) -> Record,
+pub(crate) trait Scribe: Send + Sync {
+    /// The record of an action whose owner is dead or whose lease is over.
+    fn lost(&self, entry: &Entry, now: Millis) -> Record;
+
+    /// The record of what reconciling found.
+    fn reconciled(&self, entry: &Entry, finding: &Finding, now: Millis) -> Record;
 }
 
 /// What came of looking.
@@ -83,15 +85,15 @@ impl Recovery {
         registry: Arc<Registry>,
         facts: Facts,
         clock: Arc<dyn Clock>,
-        scribe: Scribe,
+        scribe: Arc<dyn Scribe>,
     ) -> Self {
         Self { store, registry, facts, clock, scribe, swept: Arc::default() }
     }
 
     /// Marks the open actions of dead owners and of ended leases as unknown.
     pub(crate) async fn sweep(&self) -> Result<usize, StoreError> {
-        let (lost, now) = (self.scribe.lost, self.clock.now());
-        self.store.sweep(Box::new(move |entry| lost(entry, now)), now).await
+        let (scribe, now) = (Arc::clone(&self.scribe), self.clock.now());
+        self.store.sweep(Box::new(move |entry| scribe.lost(entry, now)), now).await
     }
 
     /// As [`sweep`](Self::sweep), for whoever waits: nothing is done while another one does it, nor right after it was
@@ -129,7 +131,7 @@ impl Recovery {
             return Ok(Reconciled::StillUnknown);
         };
         let now = self.clock.now();
-        let record = (self.scribe.reconciled)(&entry, &finding, now);
+        let record = self.scribe.reconciled(&entry, &finding, now);
         let resolved = self.store.resolve(entry.key, token, finding, record, now).await?;
         claimed.token = None;
         match resolved {
@@ -162,7 +164,7 @@ impl Recovery {
         // INVARIANT (absence): what is not found was not there when it was asked; it may have landed since.
         let asked = self.clock.now();
         match self.facts.look(&reconcile.tool, &reconcile.args, scope, asker).await {
-            Looked::Found(value) if value.pointer(&reconcile.done).is_some_and(|proof| !proof.is_null()) => {
+            Looked::Found(value) if value.pointer(&reconcile.done).is_some_and(proves) => {
                 let found = value.pointer(&reconcile.result).cloned().unwrap_or(value);
                 Some(Finding::Done { answer: result::fit(&tool.contract, found, Effect::Done).to_stored()? })
             }
@@ -173,5 +175,13 @@ impl Recovery {
             // What could not be asked proves nothing.
             Looked::Unfit | Looked::Failed(_) => None,
         }
+    }
+}
+
+/// Whether what stands at the contract's `done` says that it happened. What is there and says no is no proof.
+fn proves(found: &Value) -> bool {
+    match found {
+        Value::Null | Value::Bool(false) => false,
+        Value::Bool(true) | Value::Number(_) | Value::String(_) | Value::Array(_) | Value::Object(_) => true,
     }
 }

@@ -97,19 +97,47 @@ impl Redaction {
             Value::Object(members) if is_digest(members) => {}
             Value::Object(members) => {
                 for (name, value) in members.iter_mut() {
-                    match value {
-                        Value::String(text) if promises_secret(name.as_bytes()) && !text.is_empty() => {
-                            *text = self.stand_in(text);
-                        }
-                        other => self.scrub(other),
+                    match promises_secret(name.as_bytes()) {
+                        true => self.hide_all(value),
+                        false => self.scrub(value),
                     }
                 }
-                if members.keys().any(|name| Secrets::of(name).next().is_some()) {
-                    let named = std::mem::take(members);
-                    members.extend(named.into_iter().map(|(name, value)| (self.text(&name).into_owned(), value)));
-                }
+                self.scrub_names(members);
             }
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+
+    /// What a member holds whose name promises a secret: each text and number of it may be the secret.
+    fn hide_all(&self, value: &mut Value) {
+        match value {
+            Value::String(text) if text.is_empty() => {}
+            Value::String(text) => *text = self.stand_in(text),
+            Value::Number(number) => *value = self.stand_in(&number.to_string()).into(),
+            Value::Array(items) => items.iter_mut().for_each(|item| self.hide_all(item)),
+            Value::Object(members) if is_digest(members) => {}
+            Value::Object(members) => {
+                members.values_mut().for_each(|value| self.hide_all(value));
+                self.scrub_names(members);
+            }
+            Value::Null | Value::Bool(_) => {}
+        }
+    }
+
+    fn scrub_names(&self, members: &mut Map<String, Value>) {
+        if members.keys().any(|name| Secrets::of(name).next().is_some()) {
+            let named = std::mem::take(members);
+            members.extend(named.into_iter().map(|(name, value)| (self.text(&name).into_owned(), value)));
+        }
+    }
+
+    /// What stands on record for the key of an action, which is `sent` downstream. INVARIANT (no plain digest of what is
+    /// hidden): it is one of the arguments, so where they may be marked its own keyed digest stands there. All records of
+    /// one action have the same, and no subject is part of it: what finds an action out has no arguments at hand.
+    pub(crate) fn key_of_action(&self, mark: Option<Mark>, sent: String) -> String {
+        match mark {
+            Some(_) => self.0.seal.digest("key of an action", &[sent.as_bytes()]).hex(),
+            None => sent,
         }
     }
 
@@ -129,7 +157,9 @@ impl Redactor {
         match self.redaction.0.kept {
             Kept::Digests => None,
             // Nearly always, and what is canonical can stand as it is.
-            Kept::Values if !input.has_marks() && Secrets::of(canonical).next().is_none() => Some(canonical.to_owned()),
+            Kept::Values if !input.has_marks() && !names_secret(members) && Secrets::of(canonical).next().is_none() => {
+                Some(canonical.to_owned())
+            }
             Kept::Values => {
                 let value = self.value(Some(input), &Value::Object(members.clone()));
                 Some(crate::json::canonical(&value))
@@ -183,6 +213,18 @@ impl Redactor {
         };
         seal.digest(purpose, &[bytes])
     }
+}
+
+/// Whether the name of some member promises a secret.
+fn names_secret(members: &Map<String, Value>) -> bool {
+    fn within(value: &Value) -> bool {
+        match value {
+            Value::Array(items) => items.iter().any(within),
+            Value::Object(members) => names_secret(members),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+        }
+    }
+    members.iter().any(|(name, value)| promises_secret(name.as_bytes()) || within(value))
 }
 
 const SECRET: &str = "$secret";

@@ -111,16 +111,18 @@ impl GateKey {
 
     fn derive(&self, salt: &[u8]) -> Seal {
         let root = hkdf::Salt::new(hkdf::HKDF_SHA256, salt).extract(&self.0);
-        let part = |name: &[u8]| {
-            let mut key = [0; LENGTH];
-            // Neither fails for 32 bytes; a key of zeros would open nothing that was sealed.
-            if let Ok(okm) = root.expand(&[name], hkdf::HKDF_SHA256) {
-                let _ = okm.fill(&mut key);
-            }
-            key
-        };
-        Seal::new(&part(b"seal"), &part(b"digest"))
+        Seal::new(&part(&root, b"seal"), &part(&root, b"digest"))
     }
+}
+
+/// INVARIANT (never a known key): what is not filled in is not returned.
+#[expect(clippy::expect_used, reason = "HKDF with SHA-256 gives up to 8,160 bytes, and a key has 32")]
+fn part(root: &hkdf::Prk, name: &[u8]) -> [u8; LENGTH] {
+    let mut key = [0; LENGTH];
+    let name = [name];
+    let material = root.expand(&name, hkdf::HKDF_SHA256).expect("HKDF-SHA256 gives 32 bytes");
+    material.fill(&mut key).expect("HKDF-SHA256 fills 32 bytes");
+    key
 }
 
 impl Seal {
@@ -221,10 +223,13 @@ fn make_private(path: &Path, text: String) -> Result<String, KeyError> {
     let linked = written.and_then(|()| fs::hard_link(&part, path));
     let _ = fs::remove_file(&part);
     match linked {
-        Ok(()) => Ok(text),
+        // What is sealed with a key whose name did not outlast the power would be lost with it.
+        Ok(()) => sync_folder_of(path).map(|()| text).map_err(|error| unusable(path, error)),
         // Another process was faster: its key it is.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            read_private(File::open(path).map_err(|error| unusable(path, error))?, path)
+            let text = read_private(File::open(path).map_err(|error| unusable(path, error))?, path)?;
+            sync_folder_of(path).map_err(|error| unusable(path, error))?;
+            Ok(text)
         }
         Err(error) => Err(unusable(path, error)),
     }
@@ -232,6 +237,17 @@ fn make_private(path: &Path, text: String) -> Result<String, KeyError> {
 
 fn unusable(path: &Path, error: io::Error) -> KeyError {
     KeyError::File { file: path.display().to_string(), error }
+}
+
+#[cfg(unix)]
+fn sync_folder_of(path: &Path) -> io::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
+}
+
+#[cfg(not(unix))]
+fn sync_folder_of(_: &Path) -> io::Result<()> {
+    Ok(())
 }
 
 #[cfg(unix)]
@@ -305,6 +321,25 @@ mod tests {
             fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
             assert!(matches!(GateKey::in_file(&path), Err(KeyError::Open(_))));
         }
+    }
+
+    #[test]
+    fn a_key_that_could_not_be_made_left_a_part_of_itself_behind() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("gate.key");
+        fs::create_dir(&path).unwrap();
+        assert!(make_private(&path, "the key".into()).is_err());
+        let names: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(names, ["gate.key"]);
+        assert!(sync_folder_of(Path::new("gate.key")).is_ok(), "a name alone stands in this folder");
+        assert!(cfg!(not(unix)) || sync_folder_of(&folder.path().join("none/gate.key")).is_err());
+    }
+
+    #[test]
+    fn a_key_that_could_not_be_derived_was_one_of_zeros() {
+        let root = hkdf::Salt::new(hkdf::HKDF_SHA256, b"salt").extract(b"key");
+        assert_ne!(part(&root, b"seal"), [0; LENGTH]);
+        assert_ne!(part(&root, b"seal"), part(&root, b"digest"));
     }
 
     #[test]

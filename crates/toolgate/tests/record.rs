@@ -12,7 +12,7 @@
 
 use serde_json::{Map, Value, json};
 use toolgate::backend::{FakeTool, Step, ToolError};
-use toolgate::gate::{InDoubt, Kept, NotErased};
+use toolgate::gate::{BuildError, InDoubt, Kept, NotErased};
 use toolgate::ledger::Store;
 use toolgate::refusal::Code;
 use toolgate::session::{Principal, Session};
@@ -171,6 +171,70 @@ async fn a_look_up_that_repeats_a_secret_brings_it_into_no_record() {
     assert_eq!(call(&gate, "look", r#"{"card":"4000 0027"}"#).await.code(), Some(Code::RuleFailed));
     let record = records(&gate).await.remove(0).to_string();
     assert!(record.contains("nobody knows [secret]") && !record.contains("4000 0027"), "{record}");
+}
+
+/// A tool that finds whose an order is, and a contract that rests on it.
+fn of_a_customer(preview: &str) -> (Tool, Map<String, Value>) {
+    let email = json!({ "type": "object", "properties": {
+        "email": { "type": "string", "x-personal": true }, "city": { "type": "string" },
+    } });
+    let find = FakeTool::fixed(json!({ "email": "ada@example.com", "city": "Ulm" })).tool(
+        "find",
+        keys(json!({
+            "description": "A tool.", "effect": "read", "output": email,
+            "input": { "properties": { "order": { "type": "string" } } },
+        })),
+    );
+    let contract = json!({
+        "description": "A tool.", "effect": "write", "preview": preview,
+        "input": { "properties": { "order": { "type": "string" } } },
+        "facts": { "customer": { "tool": "find", "args": { "order": "{order}" } } },
+    });
+    (find, keys(contract))
+}
+
+#[test]
+fn a_preview_could_name_a_personal_member_of_a_fact() {
+    let faults = |preview: &str| {
+        let (find, contract) = of_a_customer(preview);
+        let send = FakeTool::fixed(json!({})).tool("send", contract);
+        let built = Gate::builder().store(Store::memory()).tool(find).tool(send).policy(PERMIT).build();
+        match built {
+            Err(BuildError::Faults { tools, .. }) => tools.into_iter().map(|fault| fault.problem.message).collect(),
+            Err(other) => panic!("{other}"),
+            Ok(_) => Vec::new(),
+        }
+    };
+    assert_eq!(faults("To a customer in {fact.customer/city}"), [""; 0]);
+    for preview in ["To {fact.customer/email}", "To {fact.customer}"] {
+        let told = "a preview is shown and kept, so it cannot name a secret or personal value";
+        assert_eq!(faults(preview), [told], "{preview}");
+    }
+}
+
+#[tokio::test]
+async fn a_backend_that_repeated_the_marked_value_of_a_fact_brought_it_into_the_record() {
+    let (find, contract) = of_a_customer("To a customer");
+    let failing = FakeTool::queue([Step::fails(ToolError::refused("404", "no mailbox ada%40example.com"))]);
+    let gate = gate(vec![find, failing.tool("send", contract)], &[PERMIT], Kept::Values);
+    let reply = call(&gate, "send", r#"{"order":"o1"}"#).await;
+    assert!(serde_json::to_string(reply.trace()).unwrap().contains("no mailbox [secret]"), "{:?}", reply.trace());
+    let records = Value::from(records(&gate).await).to_string();
+    assert!(records.contains("no mailbox [secret]") && !records.contains("ada%40"), "{records}");
+}
+
+#[tokio::test]
+async fn a_number_and_a_list_under_the_name_of_a_secret_stood_on_the_record() {
+    let open = json!({ "password": {}, "note": { "type": "string" } });
+    let gate = gate(vec![tool("look", "read", open, json!({}))], &[PERMIT], Kept::Values);
+    for password in [json!(4711), json!(["hunter2x"]), json!({ "now": "hunter2x", "then": [4711, true] })] {
+        assert!(call(&gate, "look", &json!({ "password": password, "note": "n" }).to_string()).await.is_ok());
+    }
+    for record in records(&gate).await {
+        let shown = record["arguments"].to_string();
+        assert!(!shown.contains("4711") && !shown.contains("hunter2x") && shown.contains("[secret "), "{shown}");
+        assert_eq!(record["arguments"]["note"], "n");
+    }
 }
 
 #[tokio::test]

@@ -9,6 +9,7 @@
     reason = "a test may panic"
 )]
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -18,9 +19,9 @@ use toolgate::admission::Admission;
 use toolgate::backend::{Answer, Backend, Dispatch, Failure, FailureKind, Found, Looking, Lookup, Running};
 use toolgate::clock::{ManualClock, Millis};
 use toolgate::contract::Contract;
-use toolgate::gate::BuildError;
+use toolgate::gate::{BuildError, Ruling};
 use toolgate::json::Limits;
-use toolgate::ledger::Store;
+use toolgate::ledger::{Store, Wanted};
 use toolgate::refusal::{Code, Effect};
 use toolgate::session::{Principal, Session};
 use toolgate::{Call, Gate, Reply, Tool};
@@ -154,6 +155,43 @@ async fn what_is_absent_long_after_the_lease_did_not_happen_and_runs_again() {
     assert!(again.is_ok(), "{:?}", again.refusal());
     let keys = payments.keys.lock().unwrap();
     assert_eq!(keys[0], keys[1], "all attempts of one action share the key that is sent downstream");
+}
+
+#[tokio::test]
+async fn a_short_secret_could_be_tried_against_the_key_of_the_action_on_the_record() {
+    let (payments, finder, clock) = (Told::runs(unknown), Told::looks(|| Found::Absent), clock());
+    let hiding = json!({"input": {"properties": {"account": {"type": "string"}, "pin": {"type": "string", "x-secret": true}}, "required": ["account"]}});
+    let gate = gate([pay(hiding, &payments), find(100, &finder)], &clock);
+    let alice = person("alice");
+    call(&gate, &alice, "pay", json!({"account": "a", "pin": "1234"})).await;
+    let key = gate.store().ledger(Wanted::default(), None, 1).await.unwrap().items[0].key;
+    let why = format!("the bank knows nothing of pin 1234{}", ".".repeat(2_000));
+    gate.rule(key, &Ruling::NotDone, &why, &alice).await.unwrap();
+    call(&gate, &alice, "pay", json!({"account": "a", "pin": "1234"})).await;
+    clock.advance(Duration::from_secs(60));
+    call(&gate, &alice, "pay", json!({"account": "a", "pin": "1234"})).await;
+    gate.finish().await.unwrap();
+    let records = gate.store().tail(100).await.unwrap();
+    let sent = payments.keys.lock().unwrap().clone();
+    let mut shown: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for record in &records {
+        assert!(!sent.iter().any(|key| record.body.contains(key)), "{}", record.body);
+        let body: Value = serde_json::from_str(&record.body).unwrap();
+        let stages = body["stages"].as_array().into_iter().flatten();
+        let keys = stages.chain([&body]).filter_map(|place| place["idempotency_key"].as_str());
+        shown.entry(body["kind"].as_str().unwrap().to_owned()).or_default().extend(keys.map(str::to_owned));
+    }
+    let all: BTreeSet<&String> = shown.values().flatten().collect();
+    let sent: BTreeSet<&String> = sent.iter().collect();
+    assert_eq!(all.len(), sent.len(), "records of one action have one key: {shown:?}");
+    let told = records.iter().find_map(|record| {
+        let body: Value = serde_json::from_str(&record.body).unwrap();
+        body["why"].as_str().map(str::to_owned)
+    });
+    let told = told.unwrap();
+    assert!(told.starts_with("the bank knows nothing of pin [secret]..") && told.chars().count() == 1_000, "{told}");
+    assert!(shown["ruling"].len() == 1 && shown["reconciled"].len() == 1, "{shown:?}");
+    assert!(shown["outcome"].is_superset(&shown["ruling"]) && shown["outcome"].is_superset(&shown["reconciled"]));
 }
 
 #[tokio::test]

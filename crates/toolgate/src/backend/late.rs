@@ -40,6 +40,7 @@ pub(crate) struct Case {
     pub(crate) session: Arc<Session>,
     pub(crate) reference: Ref,
     pub(crate) arguments: Arc<Map<String, Value>>,
+    pub(crate) facts: Arc<Map<String, Value>>,
     /// How often it was sent.
     pub(crate) sends: AtomicU32,
     /// INVARIANT (settled first): cancelled once the call has been settled, so that nothing late comes before its end.

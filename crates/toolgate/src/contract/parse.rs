@@ -186,11 +186,7 @@ impl Contract {
                         let message = format!("`{}` names no argument", template.source());
                         problems.hinted(at, "template", message, Some(format!("known: {known}")));
                     } else if at == "/preview" && self.input.hides(pointer) {
-                        problems.note(
-                            at,
-                            "template",
-                            "a preview is shown and kept, so it cannot name a secret or personal value",
-                        );
+                        problems.note(at, "template", SHOWN_AND_KEPT);
                     } else if absence == Absence::Never && !self.input.required(pointer) {
                         let message = format!("`{}` names an argument that may be absent", template.source());
                         problems.hinted(at, "template", message, Some("list it under `required`".into()));
@@ -223,6 +219,9 @@ impl Contract {
         }
     }
 }
+
+/// Why a preview may not name everything.
+pub(super) const SHOWN_AND_KEPT: &str = "a preview is shown and kept, so it cannot name a secret or personal value";
 
 /// Whether a placeholder may stand for nothing.
 #[derive(Clone, Copy, PartialEq, Eq)]

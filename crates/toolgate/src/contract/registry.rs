@@ -4,11 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
+use serde_json::{Map, Value};
+
+use super::parse::SHOWN_AND_KEPT;
 use super::{Access, Contract, Fact, Tool, lint, names};
 use crate::backend::Backend;
 use crate::fields::Problems;
 use crate::nearness::nearest;
-use crate::schema::{Mark, Problem};
+use crate::schema::{Hidden, Mark, Problem, Schema};
 use crate::template::{Hole, Template};
 
 /// A tool that may be called: its contract holds by itself and beside the others.
@@ -143,6 +146,18 @@ impl Registry {
         self.tools.get(name)
     }
 
+    /// What of a call leaves in nobody's words: what is marked of its arguments, and of the facts that it rests on.
+    pub(crate) fn hidden(
+        &self,
+        contract: &Contract,
+        arguments: &Map<String, Value>,
+        facts: &Map<String, Value>,
+    ) -> Hidden {
+        let of_arguments = contract.input.hidden(&Value::Object(arguments.clone()));
+        let of_facts = facts.iter().filter_map(|(name, fact)| Some(self.fact_output(contract, name)?.hidden(fact)));
+        of_facts.fold(of_arguments, Hidden::and)
+    }
+
     /// The tool that a call names: by its name, or by a short form of it.
     pub(crate) fn called(&self, name: &str) -> Option<&Arc<Registered>> {
         self.get(name).or_else(|| self.get(self.short_forms.get(name)?))
@@ -232,7 +247,7 @@ impl Registry {
         Some(&tool.contract)
     }
 
-    fn fact_output(&self, contract: &Contract, fact: &str) -> Option<&crate::schema::Schema> {
+    fn fact_output(&self, contract: &Contract, fact: &str) -> Option<&Schema> {
         let fact: &Fact = contract.facts.get(fact)?;
         self.tools.get(&fact.tool)?.contract.output.as_ref()
     }
@@ -241,15 +256,13 @@ impl Registry {
         for hole in template.holes() {
             if let Hole::Fact { name, at: pointer } = hole
                 && let Some(output) = self.fact_output(contract, name)
-                && !pointer.is_empty()
-                && output.locate(pointer).is_empty()
             {
-                problems.hinted(
-                    at,
-                    "template",
-                    format!("the fact `{name}` has no member `{pointer}`"),
-                    Some(known(&output.members())),
-                );
+                if !pointer.is_empty() && output.locate(pointer).is_empty() {
+                    let message = format!("the fact `{name}` has no member `{pointer}`");
+                    problems.hinted(at, "template", message, Some(known(&output.members())));
+                } else if output.hides(pointer) {
+                    problems.note(at, "template", SHOWN_AND_KEPT);
+                }
             }
         }
     }

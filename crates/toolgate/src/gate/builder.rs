@@ -19,7 +19,7 @@ use crate::facts::Facts;
 use crate::json::Limits;
 use crate::ledger::{Store, StoreError};
 use crate::policy::{Absent, ApprovalSugar, FactShape, Policies, PolicyFault, PolicySource, PolicyTool};
-use crate::recovery::{Recovery, Scribe};
+use crate::recovery::Recovery;
 use crate::redaction::{Kept, Redaction};
 use crate::session::{Session, Standing};
 use crate::stage::admit::Admit;
@@ -281,18 +281,19 @@ impl Prepared {
         let (registry, policies) = (Arc::clone(&self.registry), Arc::clone(&self.policies));
         let clock = self.clock.over(store.water()?);
         let facts = Facts::new(Arc::clone(&registry));
-        let scribe = Scribe { lost: records::lost, reconciled: records::reconciled };
         let redaction = Redaction::new(store.key().clone(), self.kept);
+        let scribe = Arc::new(records::Entries::new(&registry, &redaction));
         let recovery = Recovery::new(store.clone(), Arc::clone(&registry), facts.clone(), Arc::clone(&clock), scribe);
         let keeper = Keeper::new(store.clone(), recovery.clone(), Arc::clone(&registry), Arc::clone(&clock));
         let (tasks, recorder) = (TaskTracker::new(), Arc::new(Recorder::new(store.clone())));
         let settle = Settle::new(store.clone(), Arc::clone(&clock));
-        let desk = Arc::new(Desk::new(settle.clone(), Arc::clone(&recorder), tasks.clone(), redaction.clone()));
+        let (recorded, known) = (Arc::clone(&recorder), Arc::clone(&registry));
+        let desk = Arc::new(Desk::new(settle.clone(), recorded, tasks.clone(), redaction.clone(), known));
         let line = Line {
             admit: Admit::new(Arc::clone(&self.catalogue), self.limits, redaction.clone()),
             inform: Inform::new(store.clone(), facts, recovery.clone(), Arc::clone(&policies), Arc::clone(&clock)),
             permit: Permit::new(Arc::clone(&policies), self.standing.clone(), Arc::clone(&clock), self.asked_for),
-            reserve: Reserve::new(store.clone(), Arc::clone(&clock)),
+            reserve: Reserve::new(store.clone(), Arc::clone(&clock), redaction.clone()),
             run: Run::new(&registry, desk, Arc::clone(&clock)),
             settle,
             registry,

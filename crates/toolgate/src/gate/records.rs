@@ -11,12 +11,14 @@ use crate::audit::{Kind, Record};
 use crate::backend::Case;
 use crate::call::{Call, Ref};
 use crate::clock::Millis;
-use crate::contract::Registered;
+use crate::contract::{Registered, Registry};
 use crate::json::{Digest, Part, canonical_part};
 use crate::ledger::{Entry, Finding};
+use crate::recovery::Scribe;
 use crate::redaction::{Redaction, Redactor};
 use crate::refusal::{Code, Effect, Refusal};
 use crate::reply::{Answer, Outcome, Reply};
+use crate::schema::Mark;
 use crate::session::Session;
 use crate::stage::admit::{Admitted, Unadmitted};
 use crate::stage::inform::Recalled;
@@ -316,20 +318,51 @@ pub(super) fn erased(erased: &Erased, by: &Session, now: Millis) -> Record {
     Record::new(Kind::Erasure, now, Ref::fresh(), into_map(body))
 }
 
-/// The record of an action whose owner is dead or whose lease is over.
-pub(super) fn lost(entry: &Entry, now: Millis) -> Record {
-    Record::new(Kind::Lost, now, entry.first.clone(), about(entry))
+/// Writes the records of actions that no call is at hand of.
+#[derive(Clone)]
+pub(super) struct Entries {
+    registry: Arc<Registry>,
+    redaction: Redaction,
 }
 
-/// The record of what reconciling found.
-pub(super) fn reconciled(entry: &Entry, finding: &Finding, now: Millis) -> Record {
-    let mut body = about(entry);
-    let found = match finding {
-        Finding::Done { .. } => "done",
-        Finding::NotDone => "none",
-    };
-    body.insert("effect".into(), json!(found));
-    Record::new(Kind::Reconciled, now, entry.first.clone(), body)
+impl Entries {
+    pub(super) fn new(registry: &Arc<Registry>, redaction: &Redaction) -> Self {
+        Self { registry: Arc::clone(registry), redaction: redaction.clone() }
+    }
+
+    /// What stands on record for the key of the action.
+    pub(super) fn key(&self, entry: &Entry) -> String {
+        // What a tool marked that is not there any more, nobody knows.
+        let mark = self.registry.get(&entry.action.tool).map_or(Some(Mark::Secret), |tool| tool.mark);
+        self.redaction.key_of_action(mark, entry.downstream_key())
+    }
+
+    fn about(&self, entry: &Entry) -> Map<String, Value> {
+        into_map(json!({
+            "tool": entry.action.tool,
+            "tenant": entry.action.tenant,
+            "principal": entry.action.principal,
+            "attempt": entry.attempt,
+            "idempotency_key": self.key(entry),
+            "effect": "unknown",
+        }))
+    }
+}
+
+impl Scribe for Entries {
+    fn lost(&self, entry: &Entry, now: Millis) -> Record {
+        Record::new(Kind::Lost, now, entry.first.clone(), self.about(entry))
+    }
+
+    fn reconciled(&self, entry: &Entry, finding: &Finding, now: Millis) -> Record {
+        let mut body = self.about(entry);
+        let found = match finding {
+            Finding::Done { .. } => "done",
+            Finding::NotDone => "none",
+        };
+        body.insert("effect".into(), json!(found));
+        Record::new(Kind::Reconciled, now, entry.first.clone(), body)
+    }
 }
 
 /// The record of an answer that came after its call was given up.
@@ -354,17 +387,6 @@ pub(super) fn late(
         ("attempt", Part::Count(u64::from(case.attempt))),
     ]);
     Record::of(kind, now, &case.reference, members)
-}
-
-fn about(entry: &Entry) -> Map<String, Value> {
-    into_map(json!({
-        "tool": entry.action.tool,
-        "tenant": entry.action.tenant,
-        "principal": entry.action.principal,
-        "attempt": entry.attempt,
-        "idempotency_key": entry.downstream_key(),
-        "effect": "unknown",
-    }))
 }
 
 fn into_map(value: Value) -> Map<String, Value> {

@@ -4,6 +4,7 @@
 use serde_json::{Map, Value, json};
 
 use super::Gate;
+use super::records::Entries;
 use crate::audit::{Kind, Record};
 use crate::clock::Millis;
 use crate::json::Digest;
@@ -11,7 +12,7 @@ use crate::ledger::{Entry, Finding, Listed, Rejected, State, StoreError};
 use crate::refusal::{Code, Effect, Refusal};
 use crate::reply::Answer;
 use crate::result;
-use crate::schema::Problem;
+use crate::schema::{Hidden, Problem};
 use crate::session::Session;
 
 /// What an operator found out.
@@ -71,6 +72,9 @@ pub enum NotRuled {
     Store(#[from] StoreError),
 }
 
+/// Characters of an operator's reason that the record holds.
+const LONGEST_WHY: usize = 1_000;
+
 fn told(effect: Effect) -> &'static str {
     match effect {
         Effect::None => "it did not happen",
@@ -84,13 +88,15 @@ const DONE_UNSEEN: &str = "The action happened: an operator found that out after
                            known. Do not send it again; to see what it did, look with a tool that reads.";
 
 impl Gate {
-    /// Says what became of the unknown action with this key, and why that is known. It runs nothing.
+    /// Says what became of the unknown action with this key, and why that is known. It runs nothing. Of `why` the record
+    /// holds the first 1,000 characters, without what the contract marks of the action's arguments and facts.
     pub async fn rule(&self, key: Digest, ruling: &Ruling, why: &str, by: &Session) -> Result<Listed, NotRuled> {
         let entry = self.unknown(key).await?;
         let finding = self.finding(&entry, ruling)?;
         let now = self.now();
-        let why = self.line.redaction.text(why).into_owned();
-        let record = record(by.clone(), why, finding.clone(), now);
+        let why = self.shown(why, &entry);
+        let entries = Entries::new(&self.line.registry, &self.line.redaction);
+        let record = record(entries, by.clone(), why, finding.clone(), now);
         match self.line.store.rule(entry.key, finding, record, now).await? {
             Ok(entry) => Ok(entry.listed()),
             Err(Rejected::Running | Rejected::AlreadyDone | Rejected::InDoubt | Rejected::Stale) => {
@@ -99,6 +105,20 @@ impl Gate {
                 Err(NotRuled::Sought { until: now })
             }
         }
+    }
+
+    /// An operator's reason as it may stand on the record.
+    fn shown(&self, why: &str, entry: &Entry) -> String {
+        let nothing = Map::new();
+        let arguments = entry.action.arguments.as_object().unwrap_or(&nothing);
+        let facts = entry.action.facts.as_object().unwrap_or(&nothing);
+        let hidden = match self.line.registry.get(&entry.action.tool) {
+            Some(tool) => self.line.registry.hidden(&tool.contract, arguments, facts),
+            // What is marked nobody knows, so anything may be.
+            None => Hidden::all([&entry.action.arguments, &entry.action.facts]),
+        };
+        let why = self.line.redaction.text(&hidden.taken_out_of(why)).into_owned();
+        why.chars().take(LONGEST_WHY).collect()
     }
 
     /// What an operator's word would be about. Nothing is ruled.
@@ -157,7 +177,13 @@ fn unstorable() -> StoreError {
 }
 
 /// Writes the record of an operator's word, once it counts.
-fn record(by: Session, why: String, finding: Finding, now: Millis) -> Box<dyn FnOnce(&Entry) -> Record + Send> {
+fn record(
+    entries: Entries,
+    by: Session,
+    why: String,
+    finding: Finding,
+    now: Millis,
+) -> Box<dyn FnOnce(&Entry) -> Record + Send> {
     Box::new(move |entry| {
         let mut body = Map::new();
         let mut tell = |name: &str, value: Value| body.insert(name.to_owned(), value);
@@ -166,7 +192,7 @@ fn record(by: Session, why: String, finding: Finding, now: Millis) -> Box<dyn Fn
         tell("principal", json!(by.principal()));
         tell("requester", json!(entry.action.principal));
         tell("attempt", json!(entry.attempt));
-        tell("idempotency_key", json!(entry.downstream_key()));
+        tell("idempotency_key", json!(entries.key(entry)));
         tell("why", json!(why));
         let effect = match finding {
             Finding::Done { .. } => Effect::Done,

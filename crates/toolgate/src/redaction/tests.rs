@@ -126,6 +126,26 @@ fn a_value_is_looked_through_in_its_texts_and_names_and_what_stands_for_a_secret
 }
 
 #[test]
+fn only_a_text_was_replaced_under_the_name_of_a_secret() {
+    let redaction = redaction();
+    let card = json!({ "$secret": Digest::of(b"").hex() });
+    let mut value = json!({
+        "api_key": 4711, "count": 4711, "secret": [1.5, "abc", { "x": "abc", "on": true, "none": null, "card": card }],
+        "password": card, "passwd": "",
+    });
+    redaction.scrub(&mut value);
+    let shown = |place: &str| value.pointer(place).unwrap().as_str().unwrap_or_default().starts_with("[secret ");
+    assert!(["/api_key", "/secret/0", "/secret/1", "/secret/2/x"].into_iter().all(shown), "{value}");
+    assert_eq!(value["secret"][1], value["secret"][2]["x"], "equal secrets, equal digests");
+    let within = &value["secret"][2];
+    assert_eq!((&within["on"], &within["none"], &within["card"]), (&json!(true), &Value::Null, &card));
+    assert_eq!((&value["count"], &value["password"], &value["passwd"]), (&json!(4711), &card, &json!("")));
+    let again = value.clone();
+    redaction.scrub(&mut value);
+    assert_eq!(value, again);
+}
+
+#[test]
 fn looking_for_secrets_takes_time_in_proportion_to_the_text() {
     for part in [
         "password:",

@@ -1,11 +1,15 @@
 //! What of a value must leave no trace: what its schema marks `x-secret` or `x-personal`.
 
+mod taken_out;
+
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
 use super::Schema;
 use super::graph::{Graph, NodeId};
+
+pub(crate) use taken_out::Hidden;
 
 /// Why a value must leave no trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -14,13 +18,6 @@ pub(crate) enum Mark {
     Secret,
     /// It tells of a person, and can be erased. What is secret as well is personal first.
     Personal,
-}
-
-/// What a value holds that must leave no trace, as text.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Hidden {
-    /// The longest first, so that none is torn by one that is a part of it.
-    texts: Vec<String>,
 }
 
 /// What is made of a marked value.
@@ -33,9 +30,6 @@ enum Unspoken {
     /// It stands where it should not, so it may be anything.
     Replaced,
 }
-
-/// What hides nothing when it is taken out of a text: it would stand in any.
-const SHORTEST_HIDDEN: usize = 4;
 
 impl Mark {
     /// What stands for a value where no key is at hand.
@@ -102,20 +96,12 @@ impl Schema {
 
     /// What of a value is marked `x-secret` or `x-personal`.
     pub(crate) fn hidden(&self, value: &Value) -> Hidden {
-        let mut texts = Vec::new();
-        if !self.has_marks() {
-            return Hidden::default();
-        }
+        let mut hidden = Hidden::default();
         self.replaced(value, &mut |_, marked| {
-            every_text(marked, &mut texts);
+            hidden.add(marked);
             Value::Null
         });
-        texts.retain(|text| text.chars().count() >= SHORTEST_HIDDEN);
-        let escaped: Vec<String> = texts.iter().map(|text| Value::from(text.as_str()).to_string()).collect();
-        texts.extend(escaped.iter().filter_map(|text| text.strip_prefix('"')?.strip_suffix('"').map(str::to_owned)));
-        texts.sort_by(|one, other| other.len().cmp(&one.len()).then_with(|| one.cmp(other)));
-        texts.dedup();
-        Hidden { texts }
+        hidden
     }
 
     fn replace(&self, value: &Value, entries: &[NodeId], unspoken: Unspoken, with: &mut Replace<'_>) -> Value {
@@ -163,29 +149,10 @@ impl Schema {
     }
 }
 
-impl Hidden {
-    /// A text that somebody else wrote, without what is hidden, as it is or as JSON escapes it.
-    pub(crate) fn taken_out_of(&self, text: &str) -> String {
-        let shown = Mark::Secret.shown();
-        self.texts.iter().fold(text.to_owned(), |text, hidden| text.replace(hidden.as_str(), shown))
-    }
-}
-
 fn mark_of(secret: bool, personal: bool) -> Option<Mark> {
     match (secret, personal) {
         (_, true) => Some(Mark::Personal),
         (true, false) => Some(Mark::Secret),
         (false, false) => None,
-    }
-}
-
-/// The texts and numbers in a value.
-fn every_text(value: &Value, texts: &mut Vec<String>) {
-    match value {
-        Value::String(text) => texts.push(text.clone()),
-        Value::Number(number) => texts.push(number.to_string()),
-        Value::Object(members) => members.values().for_each(|value| every_text(value, texts)),
-        Value::Array(items) => items.iter().for_each(|item| every_text(item, texts)),
-        Value::Null | Value::Bool(_) => {}
     }
 }

@@ -17,6 +17,7 @@ use crate::call::Ref;
 use crate::clock::{Clock, Millis};
 use crate::crash::{self, Point};
 use crate::ledger::{self, EntryKey, NewEntry, Opened, Opening, Store, Taking, downstream_key};
+use crate::redaction::Redaction;
 use crate::refusal::{Code, Effect, Refusal};
 use crate::reply::Answer;
 use crate::trace::{Learned, Trace};
@@ -25,6 +26,7 @@ use crate::trace::{Learned, Trace};
 pub(crate) struct Reserve {
     store: Store,
     clock: Arc<dyn Clock>,
+    redaction: Redaction,
 }
 
 /// A call that runs now. INVARIANT (run once): it is not `Clone`, and running it takes it whole.
@@ -60,8 +62,8 @@ pub(crate) enum Reservation {
 const GRACE: Duration = Duration::from_secs(5);
 
 impl Reserve {
-    pub(crate) fn new(store: Store, clock: Arc<dyn Clock>) -> Self {
-        Self { store, clock }
+    pub(crate) fn new(store: Store, clock: Arc<dyn Clock>, redaction: Redaction) -> Self {
+        Self { store, clock, redaction }
     }
 
     /// `intent` writes the record that becomes durable with the reservation. Only a read that uses no approval and takes
@@ -100,7 +102,9 @@ impl Reserve {
                 crash::at(Point::AfterOpen);
                 let mut learned = Learned::new().with("attempt", attempt).with("first_ref", first.as_str());
                 if let Some(key) = key {
-                    learned = learned.with("idempotency_key", downstream_key(key, &first));
+                    let mark = permitted.informed().admitted().tool().mark;
+                    let shown = self.redaction.key_of_action(mark, downstream_key(key, &first));
+                    learned = learned.with("idempotency_key", shown);
                 }
                 permitted.note("reserve", learned);
                 let entry = key.map(|key| OpenEntry { key, attempt, first, lease_ends, lease_end });

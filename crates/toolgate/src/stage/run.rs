@@ -36,6 +36,7 @@ use proof::{Ended, Failed, may_go_again, wait};
 
 /// The fifth stage.
 pub(crate) struct Run {
+    registry: Arc<Registry>,
     budgets: Budgets,
     desk: Arc<dyn Desk>,
     clock: Arc<dyn Clock>,
@@ -91,8 +92,8 @@ impl Dispatch {
 
 impl Run {
     /// `desk` takes what is learned of a write after it was given up.
-    pub(crate) fn new(registry: &Registry, desk: Arc<dyn Desk>, clock: Arc<dyn Clock>) -> Self {
-        Self { budgets: Budgets::of(registry), desk, clock }
+    pub(crate) fn new(registry: &Arc<Registry>, desk: Arc<dyn Desk>, clock: Arc<dyn Clock>) -> Self {
+        Self { registry: Arc::clone(registry), budgets: Budgets::of(registry), desk, clock }
     }
 
     /// Runs the call to its end. INVARIANT (no way out): whatever the backend does, a panic included, this returns.
@@ -115,7 +116,8 @@ impl Run {
         let lease = reserved.entry().map(|entry| Lease { until: entry.lease_ends, end: entry.lease_end });
         let mut tried = self.try_all(&tool, &context, lease.as_ref(), case.as_deref()).await;
         crash::at(Point::AfterEffect);
-        hide(&mut tried.answer, &tool.contract, &context.arguments);
+        let hidden = || self.registry.hidden(&tool.contract, &context.arguments, &context.facts);
+        hide(&mut tried.answer, hidden);
         reserved.note("run", learned(&tool.contract, &tried));
         let over = case.map(|case| case.over.clone().drop_guard());
         Ran { reserved, answer: tried.answer, sent_at: tried.sent_at, _over: over }
@@ -222,6 +224,7 @@ fn case(reserved: &Reserved) -> Option<Arc<Case>> {
         session: Arc::clone(admitted.session()),
         reference: admitted.reference().clone(),
         arguments: Arc::clone(admitted.arguments()),
+        facts: Arc::clone(reserved.permitted().informed().facts()),
         sends: AtomicU32::new(0),
         over: CancellationToken::new(),
         runtime: Handle::current(),

@@ -16,6 +16,7 @@ use crate::ledger::{Closing, Store, Verdict};
 use crate::refusal::{Code, Effect, Fix, Refusal, Retry};
 use crate::reply::Answer;
 use crate::result;
+use crate::schema::Hidden;
 use crate::trace::{Learned, Trace};
 
 /// The last stage.
@@ -108,16 +109,17 @@ impl Settle {
 
 impl Settle {
     /// Closes the entry of a write that was given up, with what is known of it now, if nobody has found out before.
-    /// `record` writes what came of it. Fails with the record that could not be made durable.
+    /// `hidden` is what leaves in none of its words, `record` writes what came of it. Fails with the record that could not be made durable.
     pub(crate) async fn late(
         &self,
         case: &Case,
         contract: &Contract,
         mut given: backend::Answer,
+        hidden: impl FnOnce() -> Hidden,
         record: impl Fn(&Answer, Said, Millis) -> Record,
     ) -> Result<bool, Record> {
         given.effect = known(case.was_sent_again(), proved(contract, &given));
-        hide(&mut given, contract, &case.arguments);
+        hide(&mut given, hidden);
         let answer = answer(contract, &given, None);
         let owner = self.store.owner().clone();
         let closing = Closing { key: case.key, owner, attempt: case.attempt, verdict: verdict(&answer) };

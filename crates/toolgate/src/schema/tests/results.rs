@@ -1,5 +1,6 @@
 //! What becomes of results.
 
+use data_encoding::{BASE64, BASE64_NOPAD, BASE64URL, BASE64URL_NOPAD};
 use proptest::prelude::*;
 
 use super::*;
@@ -82,10 +83,42 @@ fn marked_values_are_taken_out_of_what_others_say_of_them() {
     assert_eq!(
         hidden
             .taken_out_of(r#"no a "quoted" token, none in {"token":"a \"quoted\" token"}: Ada, Adalbert, plain 90125"#),
-        r#"no [secret], none in {"token":"[secret]"}: Ada, [secret], plain [secret]"#
+        r#"no [secret], none in {"token":"[secret]"}: [secret], [secret], plain [secret]"#
     );
     let unmarked = input(json!({ "properties": { "note": { "type": "string" } } }));
     assert_eq!(unmarked.hidden(&value).taken_out_of("plain"), "plain");
+}
+
+#[test]
+fn a_short_marked_value_was_left_in_what_others_said_of_it() {
+    let schema = input(json!({ "properties": {
+        "pin": { "type": "integer", "x-secret": true }, "code": { "type": "string", "x-secret": true },
+    } }));
+    let hidden = schema.hidden(&json!({ "pin": 42, "code": "x\"y" }));
+    let said = r#"no 42, none in {"pin":42,"code":"x\"y"}: pin_42, but 420, 142 and a42; xx"yy, x"y"#;
+    let told = r#"no [secret], none in {"pin":[secret],"code":"[secret]"}: pin_[secret], but 420, 142 and a42; xx"yy, [secret]"#;
+    assert_eq!(hidden.taken_out_of(said), told);
+    assert_eq!(schema.hidden(&json!({ "code": " " })).taken_out_of("a b"), "a b");
+}
+
+#[test]
+fn a_marked_value_was_left_where_it_stood_in_base64_or_with_percents() {
+    let schema = input(json!({ "properties": { "token": { "type": "string", "x-secret": true } } }));
+    let token = "a+b/ c?é>~~~~xy";
+    let hidden = schema.hidden(&json!({ "token": token }));
+    let taken = |said: &str| hidden.taken_out_of(&format!("said: {said}."));
+    for said in ["a%2Bb%2F%20c%3F%C3%A9%3E~~~~xy", "a%2bb%2f+c%3f%c3%a9%3e~~~~xy", "a+b/%20c?%C3%A9%3E~~~~xy"] {
+        assert_eq!(taken(said), "said: [secret].", "{said}");
+    }
+    for encoding in [BASE64, BASE64_NOPAD, BASE64URL, BASE64URL_NOPAD] {
+        assert_eq!(taken(&encoding.encode(token.as_bytes())), "said: [secret].");
+        for user in ["", "u", "us"] {
+            let said = encoding.encode(format!("{user}:{token}:end").as_bytes());
+            let left = taken(&said);
+            assert!(left.contains("[secret]") && left.len() < "said: [secret].".len() + 16, "{left}");
+        }
+    }
+    assert_eq!(taken("nothing of it"), "said: nothing of it.");
 }
 
 fn rows(count: usize, note: usize) -> Value {

@@ -1,6 +1,5 @@
 //! One attempt of a call, from its start to its end.
 
-use serde_json::{Map, Value};
 use tokio::time::timeout_at;
 
 use crate::backend::{Answer, Context, Failure, FailureKind, Running};
@@ -8,6 +7,7 @@ use crate::caught::{Panicked, caught};
 use crate::contract::Contract;
 use crate::crash;
 use crate::refusal::Effect;
+use crate::schema::Hidden;
 
 /// One attempt, ended at the deadline. A read whose caller has gone is dropped at once; a write is told, and has until the
 /// deadline to end in a known state.
@@ -37,10 +37,10 @@ pub(super) async fn attempt<'a>(contract: &Contract, context: &Context, start: i
     }
 }
 
-/// INVARIANT (no trace): what the contract marks as secret or personal leaves in no word of a failure, whoever repeats it.
-pub(crate) fn hide(answer: &mut Answer, contract: &Contract, arguments: &Map<String, Value>) {
+/// INVARIANT (no trace): what is marked as secret or personal leaves in no word of a failure, whoever repeats it.
+pub(crate) fn hide(answer: &mut Answer, hidden: impl FnOnce() -> Hidden) {
     if let Err(failure) = &mut answer.outcome {
-        let hidden = contract.input.hidden(&Value::Object(arguments.clone()));
+        let hidden = hidden();
         failure.detail = hidden.taken_out_of(&failure.detail);
         failure.said = failure.said.as_deref().map(|said| hidden.taken_out_of(said));
     }
