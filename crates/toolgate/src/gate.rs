@@ -374,13 +374,15 @@ impl Gate {
         Ok(self.line.recovery.sweep().await?)
     }
 
-    /// Takes no more calls, waits for those that run, and until their records are durable.
+    /// Takes no more calls, waits for those that run, and until their records are durable. A store that fails meanwhile
+    /// is given up after a few seconds: the fault says how many records are lost.
     pub async fn finish(&self) -> Result<(), Fault> {
         self.closing.store(true, Ordering::SeqCst);
+        self.recorder.finishing();
         self.tasks.close();
         self.tasks.wait().await;
         self.keeper.end().await;
-        self.recorder.flush().await
+        self.recorder.finish().await
     }
 
     fn ready(&self) -> Result<(), Fault> {

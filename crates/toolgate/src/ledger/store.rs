@@ -392,7 +392,8 @@ impl Store {
     }
 
     #[cfg(all(test, feature = "sqlite"))]
-    pub(super) async fn fill_disk(&self, full: bool) {
+    /// Lets the file grow no further, as a full disk would.
+    pub(crate) async fn fill_disk(&self, full: bool) {
         if let Kind::Sqlite(ledger) = &*self.0 {
             assert_eq!(ledger.fill_disk(full).await, Ok(()));
         }
