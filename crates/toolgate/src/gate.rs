@@ -36,7 +36,7 @@ use crate::stage::inform::Inform;
 use crate::stage::permit::{Denied, Permit};
 use crate::stage::reserve::{Reservation, Reserve};
 use crate::stage::run::Run;
-use crate::stage::settle::{Settle, Settled};
+use crate::stage::settle::{Recorded as Written, Said, Settle, Settled};
 use crate::stage::{Halt, Stop};
 use crate::trace::{Learned, Trace};
 use crate::wire::{Broken, Proposed};
@@ -131,8 +131,9 @@ impl Gate {
             match self.line.reserve.enter(permitted, |permitted| heading.intent(permitted, self.now())).await? {
                 Reservation::Reserved(reserved) => {
                     let ran = self.line.run.enter(*reserved, gone.clone()).await;
-                    let outcome = |trace: &Trace, answer: &Answer| heading.outcome(trace, answer, self.now());
-                    return Ok(self.line.settle.enter(ran, outcome).await);
+                    let record =
+                        |trace: &Trace, answer: &Answer, said| heading.ended_as(said, trace, answer, self.now());
+                    return Ok(self.line.settle.enter(ran, record).await);
                 }
                 Reservation::Moved(permitted) => admitted = permitted.withdraw().withdraw(),
             }
@@ -172,8 +173,13 @@ impl Gate {
 
     /// The reply to a call that ran.
     async fn settled(&self, heading: &Heading, settled: Settled) -> Reply {
-        if !settled.recorded {
-            self.recorder.put(heading.read(&settled, self.now())).await;
+        match &settled.recorded {
+            Written::Durable => {}
+            Written::Read => self.recorder.put(heading.read(&settled, self.now())).await,
+            Written::Lost(error) => {
+                let record = heading.ended_as(Said::TooLate, &settled.trace, &settled.answer, self.now());
+                self.recorder.put_loudly(record, error.clone()).await;
+            }
         }
         self.reply(heading, settled.answer, settled.trace)
     }

@@ -63,6 +63,12 @@ impl Recorder {
         }
     }
 
+    /// Puts a record for which the store has failed already: until it is written, every call is a fault.
+    pub(super) async fn put_loudly(&self, record: Record, error: StoreError) {
+        self.trouble.known().failing = Some(error);
+        self.put(record).await;
+    }
+
     /// Waits until every record that was put is durable. A store that fails is not waited for without end: what it does
     /// not take by then is lost, and the fault says how much that is.
     pub(super) async fn finish(&self) -> Result<(), Fault> {

@@ -121,8 +121,9 @@ impl Heading {
         self.in_flight.load(Ordering::SeqCst).then(|| self.reply(Answer::Refused(refusal), trace()))
     }
 
-    pub(super) fn outcome(&self, trace: &Trace, answer: &Answer, now: Millis) -> Record {
-        self.record(Kind::Outcome, trace, self.ended(trace, answer), now)
+    /// How a write ended.
+    pub(super) fn ended_as(&self, said: Said, trace: &Trace, answer: &Answer, now: Millis) -> Record {
+        self.record(kind(said), trace, self.ended(trace, answer), now)
     }
 
     pub(super) fn read(&self, settled: &Settled, now: Millis) -> Record {
@@ -341,10 +342,6 @@ pub(super) fn late(
     said: Said,
     now: Millis,
 ) -> Record {
-    let kind = match said {
-        Said::Outcome => Kind::Outcome,
-        Said::TooLate => Kind::Late,
-    };
     let redactor = redaction.of_call(tool.mark, None);
     let mut members = ended(answer, redaction, Some(&redactor));
     members.extend(asked(&case.session));
@@ -353,7 +350,14 @@ pub(super) fn late(
         ("tool", Part::from(tool.contract.name())),
         ("attempt", Part::Count(u64::from(case.attempt))),
     ]);
-    Record::of(kind, now, &case.reference, members)
+    Record::of(kind(said), now, &case.reference, members)
+}
+
+fn kind(said: Said) -> Kind {
+    match said {
+        Said::Outcome => Kind::Outcome,
+        Said::TooLate => Kind::Late,
+    }
 }
 
 fn about(entry: &Entry) -> Map<String, Value> {

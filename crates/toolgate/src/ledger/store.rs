@@ -242,19 +242,8 @@ impl Store {
         })
     }
 
-    /// Outcome, lane and record, or nothing. `false`: the entry is no longer this owner's, and only the record was
-    /// written.
-    pub(crate) fn close(&self, closing: Closing, outcome: Record, now: Millis) -> Pending<'_, bool> {
-        let water = Arc::clone(&self.1);
-        self.write(move |rows| {
-            let now = transact::no_earlier(rows, &water, now)?;
-            transact::close(rows, closing, |_| outcome, now)
-        })
-    }
-
-    /// As [`close`](Self::close), of an action that was given up before: `outcome` is written where it closed the entry,
-    /// else `said`.
-    pub(crate) fn close_late(&self, closing: Closing, outcome: Record, said: Record, now: Millis) -> Pending<'_, bool> {
+    /// Outcome, lane and record, or nothing. `false`: the entry is no longer this owner's, and only `said` was written.
+    pub(crate) fn close(&self, closing: Closing, outcome: Record, said: Record, now: Millis) -> Pending<'_, bool> {
         let water = Arc::clone(&self.1);
         self.write(move |rows| {
             let now = transact::no_earlier(rows, &water, now)?;
