@@ -287,7 +287,7 @@ impl Gate {
 
     /// All contracts, by name, whoever may see them.
     pub fn contracts(&self) -> impl Iterator<Item = &Contract> {
-        self.line.registry.iter().map(|tool| &tool.contract)
+        self.line.registry.iter().map(|tool| &*tool.contract)
     }
 
     /// What of its contracts holds and is probably not meant, each by itself and beside the others.

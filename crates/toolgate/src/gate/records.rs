@@ -11,7 +11,6 @@ use crate::audit::{Kind, Record};
 use crate::backend::Case;
 use crate::call::{Call, Ref};
 use crate::clock::Millis;
-use crate::contract::Registered;
 use crate::json::{Digest, Part, canonical_part};
 use crate::ledger::{Entry, Finding};
 use crate::redaction::{Redaction, Redactor};
@@ -90,7 +89,7 @@ impl Heading {
     pub(super) fn unadmitted(&self, unadmitted: &Unadmitted) {
         let tool = unadmitted.tool.as_deref();
         let redactor = self.redaction.of_call(tool.and_then(|tool| tool.mark), None);
-        let raw = redactor.unadmitted(tool.map(|tool| &tool.contract), unadmitted.call.arguments());
+        let raw = redactor.unadmitted(tool.map(|tool| &*tool.contract), unadmitted.call.arguments());
         let _ = self.told.set(Told::Unadmitted { raw });
     }
 
@@ -334,20 +333,13 @@ pub(super) fn reconciled(entry: &Entry, finding: &Finding, now: Millis) -> Recor
 }
 
 /// The record of an answer that came after its call was given up.
-pub(super) fn late(
-    case: &Case,
-    tool: &Registered,
-    redaction: &Redaction,
-    answer: &Answer,
-    said: Said,
-    now: Millis,
-) -> Record {
-    let redactor = redaction.of_call(tool.mark, None);
+pub(super) fn late(case: &Case, redaction: &Redaction, answer: &Answer, said: Said, now: Millis) -> Record {
+    let redactor = redaction.of_call(case.mark, None);
     let mut members = ended(answer, redaction, Some(&redactor));
     members.extend(asked(&case.session));
     members.extend([
         ("late", Part::Flag(true)),
-        ("tool", Part::from(tool.contract.name())),
+        ("tool", Part::from(case.contract.name())),
         ("attempt", Part::Count(u64::from(case.attempt))),
     ]);
     Record::of(kind(said), now, &case.reference, members)

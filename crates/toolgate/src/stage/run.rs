@@ -20,7 +20,7 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::reserve::Reserved;
-use crate::backend::{Answer, Case, Context, Desk, Failure, FailureKind, Late};
+use crate::backend::{Answer, Case, Context, Desk, Failure, FailureKind, Late, Place};
 use crate::clock::{Clock, Millis};
 use crate::contract::{Contract, Registered, Registry};
 use crate::crash::{self, Point};
@@ -100,7 +100,7 @@ impl Run {
         let informed = reserved.permitted().informed();
         let admitted = informed.admitted();
         let tool = Arc::clone(admitted.tool());
-        let case = case(&reserved);
+        let case = case(&reserved, &self.desk);
         let context = Context {
             session: Arc::clone(admitted.session()),
             arguments: Arc::clone(admitted.arguments()),
@@ -110,14 +110,16 @@ impl Run {
             deadline: admitted.deadline(),
             cancelled,
             traced: admitted.traced().cloned(),
-            late: case.as_ref().map(|case| Late::new(Arc::clone(case), &self.desk)),
+            late: case.as_ref().map(|case| Late::new(Arc::clone(case))),
         };
         let lease = reserved.entry().map(|entry| Lease { until: entry.lease_ends, end: entry.lease_end });
         let mut tried = self.try_all(&tool, &context, lease.as_ref(), case.as_deref()).await;
         crash::at(Point::AfterEffect);
         hide(&mut tried.answer, &tool.contract, &context.arguments);
         reserved.note("run", learned(&tool.contract, &tried));
-        let over = case.map(|case| case.over.clone().drop_guard());
+        // What the backend was given goes first: whoever still holds the case then waits for a late answer.
+        drop(context);
+        let over = case.map(Case::ended);
         Ran { reserved, answer: tried.answer, sent_at: tried.sent_at, _over: over }
     }
 
@@ -212,19 +214,21 @@ impl Run {
 }
 
 /// The write that this is, for what is learned of it later.
-fn case(reserved: &Reserved) -> Option<Arc<Case>> {
+fn case(reserved: &Reserved, desk: &Arc<dyn Desk>) -> Option<Arc<Case>> {
     let entry = reserved.entry()?;
     let admitted = reserved.permitted().informed().admitted();
     Some(Arc::new(Case {
         key: entry.key,
         attempt: entry.attempt,
-        tool: Arc::downgrade(admitted.tool()),
+        contract: Arc::clone(&admitted.tool().contract),
+        mark: admitted.tool().mark,
         session: Arc::clone(admitted.session()),
         reference: admitted.reference().clone(),
         arguments: Arc::clone(admitted.arguments()),
         sends: AtomicU32::new(0),
         over: CancellationToken::new(),
         runtime: Handle::current(),
+        desk: Place::at(desk),
     }))
 }
 

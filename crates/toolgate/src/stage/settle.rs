@@ -126,10 +126,10 @@ impl Settle {
     pub(crate) async fn late(
         &self,
         case: &Case,
-        contract: &Contract,
         mut given: backend::Answer,
         record: impl Fn(&Answer, Said, Millis) -> Record,
     ) -> Result<bool, Record> {
+        let contract = &*case.contract;
         given.effect = known(case.was_sent_again(), proved(contract, &given));
         hide(&mut given, contract, &case.arguments);
         let answer = answer(contract, &given, None);
