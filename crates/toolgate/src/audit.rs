@@ -57,7 +57,7 @@ kinds! {
     Reconciled = "reconciled",
     /// What an operator said of an unknown action.
     Ruling = "ruling",
-    /// How a write ended whose caller was told before that it is not known.
+    /// How a write ended that closed no action: its caller was told that it is not known.
     Late = "late",
     /// That somebody's personal data was made unreadable.
     Erasure = "erasure",

@@ -28,7 +28,7 @@ pub(crate) use function::Function;
 pub use function::ToolError;
 pub(crate) use keyed::Keyed;
 pub use late::Late;
-pub(crate) use late::{Case, Desk};
+pub(crate) use late::{Case, Desk, Place};
 pub(crate) use nothing::Nothing;
 pub use recording::{Recorded, Recording, RecordingFault};
 

@@ -28,7 +28,7 @@ impl Catalogue {
         &'a self,
         session: &'s Session,
     ) -> impl Iterator<Item = &'a Contract> + Clone + use<'a, 's> {
-        let contracts = self.registry.iter().map(|tool| &tool.contract);
+        let contracts = self.registry.iter().map(|tool| &*tool.contract);
         contracts.filter(|contract| self.shows(contract, session))
     }
 

@@ -8,8 +8,8 @@ pub enum Fault {
     /// The store failed.
     #[error("the store failed, so nothing ran: {0}")]
     Store(#[from] StoreError),
-    /// The record of earlier calls could not be written.
-    #[error("the record of earlier calls could not be written, so nothing runs any more: {0}")]
+    /// The record of earlier calls cannot be written now; it is kept and tried again.
+    #[error("the record of earlier calls could not be written, so nothing runs until it is: {0}")]
     Record(StoreError),
     /// The gate is closing.
     #[error("the gate is closing and takes no more calls")]

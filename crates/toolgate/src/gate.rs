@@ -38,7 +38,7 @@ use crate::stage::inform::Inform;
 use crate::stage::permit::{Denied, Permit};
 use crate::stage::reserve::{Reservation, Reserve};
 use crate::stage::run::Run;
-use crate::stage::settle::{Settle, Settled};
+use crate::stage::settle::{Recorded as Written, Said, Settle, Settled};
 use crate::stage::{Halt, Stop};
 use crate::trace::{Learned, Trace};
 use crate::wire::{Broken, Proposed};
@@ -133,8 +133,9 @@ impl Gate {
             match self.line.reserve.enter(permitted, |permitted| heading.intent(permitted, self.now())).await? {
                 Reservation::Reserved(reserved) => {
                     let ran = self.line.run.enter(*reserved, gone.clone()).await;
-                    let outcome = |trace: &Trace, answer: &Answer| heading.outcome(trace, answer, self.now());
-                    return Ok(self.line.settle.enter(ran, outcome).await);
+                    let record =
+                        |trace: &Trace, answer: &Answer, said| heading.ended_as(said, trace, answer, self.now());
+                    return Ok(self.line.settle.enter(ran, record).await);
                 }
                 Reservation::Moved(permitted) => admitted = permitted.withdraw().withdraw(),
             }
@@ -174,8 +175,13 @@ impl Gate {
 
     /// The reply to a call that ran.
     async fn settled(&self, heading: &Heading, settled: Settled) -> Reply {
-        if !settled.recorded {
-            self.recorder.put(heading.read(&settled, self.now())).await;
+        match &settled.recorded {
+            Written::Durable => {}
+            Written::Read => self.recorder.put(heading.read(&settled, self.now())).await,
+            Written::Lost(error) => {
+                let record = heading.ended_as(Said::TooLate, &settled.trace, &settled.answer, self.now());
+                self.recorder.put_loudly(record, error.clone()).await;
+            }
         }
         self.reply(heading, settled.answer, settled.trace)
     }
@@ -283,7 +289,7 @@ impl Gate {
 
     /// All contracts, by name, whoever may see them.
     pub fn contracts(&self) -> impl Iterator<Item = &Contract> {
-        self.line.registry.iter().map(|tool| &tool.contract)
+        self.line.registry.iter().map(|tool| &*tool.contract)
     }
 
     /// What of its contracts holds and is probably not meant, each by itself and beside the others.
@@ -376,13 +382,15 @@ impl Gate {
         Ok(self.line.recovery.sweep().await?)
     }
 
-    /// Takes no more calls, waits for those that run, and until their records are durable.
+    /// Takes no more calls, waits for those that run, and until their records are durable. A store that fails meanwhile
+    /// is given up after a few seconds: the fault says how many records are lost.
     pub async fn finish(&self) -> Result<(), Fault> {
         self.closing.store(true, Ordering::SeqCst);
+        self.recorder.finishing();
         self.tasks.close();
         self.tasks.wait().await;
         self.keeper.end().await;
-        self.recorder.flush().await
+        self.recorder.finish().await
     }
 
     fn ready(&self) -> Result<(), Fault> {

@@ -161,7 +161,7 @@ impl Door {
 pub(super) fn told(fault: &Fault) -> &'static str {
     match fault {
         Fault::Store(_) => "the store failed, so nothing ran",
-        Fault::Record(_) => "the record of earlier calls could not be written, so nothing runs any more",
+        Fault::Record(_) => "the record of earlier calls could not be written, so nothing runs until it is",
         Fault::Closing => "the gate is closing and takes no more calls",
         Fault::Lost => "the call ended without an answer before anything was changed",
     }

@@ -38,6 +38,10 @@ pub struct Verifier {
     broken: Option<Break>,
     /// The hash of an entry that somebody kept, until it is met.
     kept: Option<Digest>,
+    /// The number of that entry, once it is met.
+    kept_at: Option<u64>,
+    /// The entries that hold: the first and the last of each run without a gap, in order.
+    runs: Vec<(u64, u64)>,
     checkpoints: Option<Checkpoints>,
     /// Whether rows may be missing: it is a part of a record.
     partial: bool,
@@ -48,6 +52,11 @@ pub struct Verifier {
 pub struct Report {
     /// The end of what holds.
     pub head: Head,
+    /// How many entries are there and hold.
+    pub seen: u64,
+    /// How many of them nothing vouches for: neither they nor an entry that they are linked to, further on and without a
+    /// gap, is one that was kept elsewhere. Whoever can write the store can make them anew, hashes and all.
+    pub unvouched: u64,
     /// The first place where the chain does not hold.
     pub broken: Option<Break>,
     /// What was kept elsewhere, and whether the record agrees with it.
@@ -82,7 +91,8 @@ impl Row {
 
 impl Head {
     /// The head after `next`, if `next` truly continues this one.
-    pub fn follow(self, next: &Sealed) -> Result<Self, Break> {
+    #[cfg(test)]
+    pub(super) fn follow(self, next: &Sealed) -> Result<Self, Break> {
         self.joined(next, next.is_sealed(), false)
     }
 
@@ -110,7 +120,17 @@ impl Head {
 impl Verifier {
     /// Holds a whole record against itself.
     pub fn new() -> Self {
-        Self { head: Head::empty(), first: None, last: 0, broken: None, kept: None, checkpoints: None, partial: false }
+        Self {
+            head: Head::empty(),
+            first: None,
+            last: 0,
+            broken: None,
+            kept: None,
+            kept_at: None,
+            runs: Vec::new(),
+            checkpoints: None,
+            partial: false,
+        }
     }
 
     /// Holds it against the hash of an entry that somebody kept as well.
@@ -127,7 +147,8 @@ impl Verifier {
         self
     }
 
-    /// Takes it for a part of a record: rows may be missing, and each that is there must be sound.
+    /// Takes it for a part of a record: rows may be missing, and each that is there must fit its own hash and those
+    /// beside it. That alone shows little: see [`Report::unvouched`].
     #[must_use]
     pub fn partial(mut self, partial: bool) -> Self {
         self.partial = partial;
@@ -144,14 +165,16 @@ impl Verifier {
         let sound = sealed.is_sealed();
         if sound {
             self.first = self.first.or(Some(sealed.hash).filter(|_| sealed.seq == 1));
-            self.kept = self.kept.filter(|kept| *kept != sealed.hash);
+            if self.kept.take_if(|kept| *kept == sealed.hash).is_some() {
+                self.kept_at = Some(sealed.seq);
+            }
             if let Some(checkpoints) = &mut self.checkpoints {
                 checkpoints.meet(Head { seq: sealed.seq, hash: sealed.hash });
             }
         }
         match &mut self.broken {
             None => match self.head.joined(sealed, sound, self.partial) {
-                Ok(head) => self.head = head,
+                Ok(head) => self.holds(head),
                 Err(broken) => self.broke(broken),
             },
             // The entry of the broken place may stand elsewhere.
@@ -162,6 +185,14 @@ impl Verifier {
                 }
             }
             Some(_) => {}
+        }
+    }
+
+    fn holds(&mut self, head: Head) {
+        self.head = head;
+        match self.runs.last_mut() {
+            Some((_, last)) if last.checked_add(1) == Some(head.seq) => *last = head.seq,
+            Some(_) | None => self.runs.push((head.seq, head.seq)),
         }
     }
 
@@ -192,8 +223,16 @@ impl Verifier {
     pub fn end(self) -> Report {
         let cut = || Break { seq: self.head.seq.saturating_add(1), what: Flaw::Cut };
         let broken = self.broken.or_else(|| self.kept.map(|_| cut()));
-        let checkpoints = self.checkpoints.map(|checkpoints| checkpoints.compare(self.first, self.last, self.partial));
-        Report { head: self.head, broken, checkpoints }
+        let compared = self.checkpoints.map(|checkpoints| checkpoints.compare(self.first, self.last, self.partial));
+        let (checkpoints, mut vouched) = compared.map_or_else(|| (None, Vec::new()), |(told, seqs)| (Some(told), seqs));
+        vouched.extend(self.kept_at);
+        vouched.sort_unstable();
+        let seen = self.runs.iter().map(|(first, last)| last - first + 1).sum();
+        let unvouched = self.runs.iter().map(|(first, last)| {
+            let up_to = vouched.partition_point(|seq| seq <= last).checked_sub(1).and_then(|at| vouched.get(at));
+            last + 1 - up_to.map_or(*first, |seq| (seq + 1).max(*first))
+        });
+        Report { head: self.head, seen, unvouched: unvouched.sum(), broken, checkpoints }
     }
 
     /// INVARIANT (the first place): later ones rest on what is broken already.

@@ -32,7 +32,7 @@ pub(super) fn of(contract: &Contract) -> Vec<Problem> {
 
 /// The warnings of what models read, for all tools together. The name of the tool is empty where it is of the gate as a whole.
 pub(super) fn beside<'r>(tools: impl Iterator<Item = &'r Registered>) -> Vec<ToolFault> {
-    let contracts: Vec<&Contract> = tools.map(|tool| &tool.contract).collect();
+    let contracts: Vec<&Contract> = tools.map(|tool| &*tool.contract).collect();
     let mut found = Vec::new();
     if contracts.len() > MANY {
         let message = format!("{} tools: a model that sees more than {MANY} at once chooses worse", contracts.len());

@@ -16,7 +16,7 @@ use crate::template::{Hole, Template};
 
 /// A tool that may be called: its contract holds by itself and beside the others.
 pub(crate) struct Registered {
-    pub(crate) contract: Contract,
+    pub(crate) contract: Arc<Contract>,
     pub(crate) backend: Arc<dyn Backend>,
     /// The strongest mark of what a call carries: its arguments, its result, the facts that it rests on.
     pub(crate) mark: Option<Mark>,
@@ -68,7 +68,7 @@ impl Registry {
                         check_signals(&contract, says_on, &signals, &mut problems);
                     }
                     let mark = contract.mark();
-                    let known = Arc::new(Registered { contract, backend, mark });
+                    let known = Arc::new(Registered { contract: Arc::new(contract), backend, mark });
                     if registered.insert(name.clone(), known).is_some() {
                         problems.note("/name", "unique", "two tools have this name");
                     }
@@ -134,9 +134,10 @@ impl Registry {
     /// Takes tools out.
     pub(crate) fn set_aside(&mut self, aside: &BTreeSet<String>) {
         self.tools.retain(|name, _| !aside.contains(name));
-        for tool in self.tools.values_mut().filter_map(Arc::get_mut) {
+        let tools = self.tools.values_mut().filter_map(Arc::get_mut);
+        for contract in tools.filter_map(|tool| Arc::get_mut(&mut tool.contract)) {
             // Nobody is sent to a tool that is not there.
-            for error in tool.contract.errors.values_mut() {
+            for error in contract.errors.values_mut() {
                 error.instead.take_if(|other| aside.contains(other));
             }
         }
@@ -169,7 +170,7 @@ impl Registry {
 
     /// What of the contracts holds and is probably not meant.
     pub(crate) fn warnings(&self) -> Vec<ToolFault> {
-        let contracts = self.iter().map(|tool| &tool.contract);
+        let contracts = self.iter().map(|tool| &*tool.contract);
         let own = contracts.flat_map(|contract| contract.warnings.iter().map(|problem| (&contract.name, problem)));
         let own = own.map(|(tool, problem)| ToolFault { tool: tool.clone(), problem: problem.clone() });
         own.chain(lint::beside(self.iter())).collect()

@@ -267,7 +267,7 @@ impl Prepared {
 
     /// All contracts, by name, whoever may see them.
     pub fn contracts(&self) -> impl Iterator<Item = &Contract> {
-        self.registry.iter().map(|tool| &tool.contract)
+        self.registry.iter().map(|tool| &*tool.contract)
     }
 
     /// What of its contracts holds and is probably not meant, each by itself and beside the others.
@@ -287,8 +287,7 @@ impl Prepared {
         let keeper = Keeper::new(store.clone(), recovery.clone(), Arc::clone(&registry), Arc::clone(&clock));
         let (tasks, recorder) = (TaskTracker::new(), Arc::new(Recorder::new(store.clone())));
         let settle = Settle::new(store.clone(), Arc::clone(&clock));
-        let (recorded, known) = (Arc::clone(&recorder), Arc::clone(&registry));
-        let desk = Arc::new(Desk::new(settle.clone(), recorded, tasks.clone(), redaction.clone(), known));
+        let desk = Arc::new(Desk::new(settle.clone(), Arc::clone(&recorder), tasks.clone(), redaction.clone()));
         let line = Line {
             admit: Admit::new(Arc::clone(&self.catalogue), self.limits, redaction.clone()),
             inform: Inform::new(store.clone(), facts, recovery.clone(), Arc::clone(&policies), Arc::clone(&clock)),
@@ -335,13 +334,13 @@ fn absent(registry: &Registry, faults: &[ToolFault], unread: &[String]) -> BTree
     let unparsed = faults.iter().map(|fault| &fault.tool).filter(|tool| registry.get(tool).is_none());
     // A contract that rests on another one holds only with it.
     let known = |tool: &str| registry.get(tool).is_some_and(|tool| tool.contract.output.is_some());
-    let contracts = registry.iter().map(|tool| &tool.contract);
+    let contracts = registry.iter().map(|tool| &*tool.contract);
     let shaky = contracts.filter(|contract| contract.facts.values().any(|fact| !known(&fact.tool)));
     unread.iter().chain(unparsed).chain(shaky.map(|contract| &contract.name)).cloned().collect()
 }
 
 fn vocabulary<'a>(registry: &'a Registry, without: &BTreeSet<String>) -> Vec<PolicyTool<'a>> {
-    let contracts = registry.iter().map(|tool| &tool.contract).filter(|contract| !without.contains(&contract.name));
+    let contracts = registry.iter().map(|tool| &*tool.contract).filter(|contract| !without.contains(&contract.name));
     contracts.map(|contract| policy_tool(registry, contract)).collect()
 }
 

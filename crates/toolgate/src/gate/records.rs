@@ -11,7 +11,7 @@ use crate::audit::{Kind, Record};
 use crate::backend::Case;
 use crate::call::{Call, Ref};
 use crate::clock::Millis;
-use crate::contract::{Registered, Registry};
+use crate::contract::Registry;
 use crate::json::{Digest, Part, canonical_part};
 use crate::ledger::{Entry, Finding};
 use crate::recovery::Scribe;
@@ -92,7 +92,7 @@ impl Heading {
     pub(super) fn unadmitted(&self, unadmitted: &Unadmitted) {
         let tool = unadmitted.tool.as_deref();
         let redactor = self.redaction.of_call(tool.and_then(|tool| tool.mark), None);
-        let raw = redactor.unadmitted(tool.map(|tool| &tool.contract), unadmitted.call.arguments());
+        let raw = redactor.unadmitted(tool.map(|tool| &*tool.contract), unadmitted.call.arguments());
         let _ = self.told.set(Told::Unadmitted { raw });
     }
 
@@ -123,8 +123,9 @@ impl Heading {
         self.in_flight.load(Ordering::SeqCst).then(|| self.reply(Answer::Refused(refusal), trace()))
     }
 
-    pub(super) fn outcome(&self, trace: &Trace, answer: &Answer, now: Millis) -> Record {
-        self.record(Kind::Outcome, trace, self.ended(trace, answer), now)
+    /// How a write ended.
+    pub(super) fn ended_as(&self, said: Said, trace: &Trace, answer: &Answer, now: Millis) -> Record {
+        self.record(kind(said), trace, self.ended(trace, answer), now)
     }
 
     pub(super) fn read(&self, settled: &Settled, now: Millis) -> Record {
@@ -366,27 +367,23 @@ impl Scribe for Entries {
 }
 
 /// The record of an answer that came after its call was given up.
-pub(super) fn late(
-    case: &Case,
-    tool: &Registered,
-    redaction: &Redaction,
-    answer: &Answer,
-    said: Said,
-    now: Millis,
-) -> Record {
-    let kind = match said {
-        Said::Outcome => Kind::Outcome,
-        Said::TooLate => Kind::Late,
-    };
-    let redactor = redaction.of_call(tool.mark, None);
+pub(super) fn late(case: &Case, redaction: &Redaction, answer: &Answer, said: Said, now: Millis) -> Record {
+    let redactor = redaction.of_call(case.mark, None);
     let mut members = ended(answer, redaction, Some(&redactor));
     members.extend(asked(&case.session));
     members.extend([
         ("late", Part::Flag(true)),
-        ("tool", Part::from(tool.contract.name())),
+        ("tool", Part::from(case.contract.name())),
         ("attempt", Part::Count(u64::from(case.attempt))),
     ]);
-    Record::of(kind, now, &case.reference, members)
+    Record::of(kind(said), now, &case.reference, members)
+}
+
+fn kind(said: Said) -> Kind {
+    match said {
+        Said::Outcome => Kind::Outcome,
+        Said::TooLate => Kind::Late,
+    }
 }
 
 fn into_map(value: Value) -> Map<String, Value> {

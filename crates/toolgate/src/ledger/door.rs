@@ -57,7 +57,8 @@ impl Errand {
             attempt,
             verdict: Verdict::Done { answer: self.answer.clone() },
         };
-        store.close(closing, Record::new(Kind::Outcome, now, reference, self.told.clone()), now).await
+        let record = |kind| Record::new(kind, now, reference.clone(), self.told.clone());
+        store.close(closing, record(Kind::Outcome), record(Kind::Late), now).await
     }
 
     fn opening(&self, store: &Store, key: EntryKey, reference: Ref, number: u64, now: Millis) -> Opening {

@@ -239,15 +239,8 @@ impl Store {
         })
     }
 
-    /// Outcome, lane and record, or nothing. `false`: the entry is no longer this owner's, and only the record was
-    /// written.
-    pub(crate) fn close(&self, closing: Closing, outcome: Record, now: Millis) -> Pending<'_, bool> {
-        self.write_at(now, move |rows, now| transact::close(rows, closing, |_| outcome, now))
-    }
-
-    /// As [`close`](Self::close), of an action that was given up before: `outcome` is written where it closed the entry,
-    /// else `said`.
-    pub(crate) fn close_late(&self, closing: Closing, outcome: Record, said: Record, now: Millis) -> Pending<'_, bool> {
+    /// Outcome, lane and record, or nothing. `false`: the entry is no longer this owner's, and only `said` was written.
+    pub(crate) fn close(&self, closing: Closing, outcome: Record, said: Record, now: Millis) -> Pending<'_, bool> {
         self.write_at(now, move |rows, now| {
             transact::close(rows, closing, |closed| if closed { outcome } else { said }, now)
         })
@@ -379,7 +372,8 @@ impl Store {
     }
 
     #[cfg(all(test, feature = "sqlite"))]
-    pub(super) async fn fill_disk(&self, full: bool) {
+    /// Lets the file grow no further, as a full disk would.
+    pub(crate) async fn fill_disk(&self, full: bool) {
         if let Kind::Sqlite(ledger) = &*self.0 {
             assert_eq!(ledger.fill_disk(full).await, Ok(()));
         }

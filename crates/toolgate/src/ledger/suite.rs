@@ -197,7 +197,7 @@ async fn close(store: &Store, act: &Act, attempt: u32, verdict: Verdict) -> bool
 
 async fn close_at(store: &Store, act: &Act, attempt: u32, verdict: Verdict, now: Millis) -> bool {
     let closing = Closing { key: act.key(), owner: store.owner().clone(), attempt, verdict };
-    store.close(closing, record(Kind::Outcome), now).await.unwrap()
+    store.close(closing, record(Kind::Outcome), record(Kind::Late), now).await.unwrap()
 }
 
 /// What comes of opening the action on the ground of what the store knows then.

@@ -20,11 +20,12 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::reserve::Reserved;
-use crate::backend::{Answer, Case, Context, Desk, Failure, FailureKind, Late};
+use crate::backend::{Answer, Case, Context, Desk, Failure, FailureKind, Late, Place};
 use crate::clock::{Clock, Millis};
 use crate::contract::{Contract, Registered, Registry};
 use crate::crash::{self, Point};
 use crate::refusal::Effect;
+use crate::schema::Hidden;
 use crate::trace::Learned;
 
 pub(crate) use attempt::hide;
@@ -101,7 +102,7 @@ impl Run {
         let informed = reserved.permitted().informed();
         let admitted = informed.admitted();
         let tool = Arc::clone(admitted.tool());
-        let case = case(&reserved);
+        let case = self.case(&reserved);
         let context = Context {
             session: Arc::clone(admitted.session()),
             arguments: Arc::clone(admitted.arguments()),
@@ -111,15 +112,16 @@ impl Run {
             deadline: admitted.deadline(),
             cancelled,
             traced: admitted.traced().cloned(),
-            late: case.as_ref().map(|case| Late::new(Arc::clone(case), &self.desk)),
+            late: case.as_ref().map(|case| Late::new(Arc::clone(case))),
         };
         let lease = reserved.entry().map(|entry| Lease { until: entry.lease_ends, end: entry.lease_end });
         let mut tried = self.try_all(&tool, &context, lease.as_ref(), case.as_deref()).await;
         crash::at(Point::AfterEffect);
-        let hidden = || self.registry.hidden(&tool.contract, &context.arguments, &context.facts);
-        hide(&mut tried.answer, hidden);
+        hide(&mut tried.answer, || self.hidden(&reserved));
         reserved.note("run", learned(&tool.contract, &tried));
-        let over = case.map(|case| case.over.clone().drop_guard());
+        // What the backend was given goes first: whoever still holds the case then waits for a late answer.
+        drop(context);
+        let over = case.map(Case::ended);
         Ran { reserved, answer: tried.answer, sent_at: tried.sent_at, _over: over }
     }
 
@@ -211,24 +213,33 @@ impl Run {
         // The last thing that is asked: what is spent is used.
         if self.budgets.spend(&contract.name) { Ok(pause) } else { Err(Ended::Budget) }
     }
-}
 
-/// The write that this is, for what is learned of it later.
-fn case(reserved: &Reserved) -> Option<Arc<Case>> {
-    let entry = reserved.entry()?;
-    let admitted = reserved.permitted().informed().admitted();
-    Some(Arc::new(Case {
-        key: entry.key,
-        attempt: entry.attempt,
-        tool: Arc::downgrade(admitted.tool()),
-        session: Arc::clone(admitted.session()),
-        reference: admitted.reference().clone(),
-        arguments: Arc::clone(admitted.arguments()),
-        facts: Arc::clone(reserved.permitted().informed().facts()),
-        sends: AtomicU32::new(0),
-        over: CancellationToken::new(),
-        runtime: Handle::current(),
-    }))
+    /// The write that this is, for what is learned of it later.
+    fn case(&self, reserved: &Reserved) -> Option<Arc<Case>> {
+        let entry = reserved.entry()?;
+        let admitted = reserved.permitted().informed().admitted();
+        let tool = admitted.tool();
+        Some(Arc::new(Case {
+            key: entry.key,
+            attempt: entry.attempt,
+            contract: Arc::clone(&tool.contract),
+            mark: tool.mark,
+            session: Arc::clone(admitted.session()),
+            reference: admitted.reference().clone(),
+            hidden: tool.mark.map(|_| self.hidden(reserved)).unwrap_or_default(),
+            sends: AtomicU32::new(0),
+            over: CancellationToken::new(),
+            runtime: Handle::current(),
+            desk: Place::at(&self.desk),
+        }))
+    }
+
+    /// What of a call leaves in nobody's words.
+    fn hidden(&self, reserved: &Reserved) -> Hidden {
+        let informed = reserved.permitted().informed();
+        let admitted = informed.admitted();
+        self.registry.hidden(&admitted.tool().contract, admitted.arguments(), informed.facts())
+    }
 }
 
 /// The failure of a call that was never sent.

@@ -12,7 +12,7 @@ use crate::backend::{self, Case, Failure, FailureKind};
 use crate::clock::{Clock, Millis};
 use crate::contract::Contract;
 use crate::crash::{self, Point};
-use crate::ledger::{Closing, Store, Verdict};
+use crate::ledger::{Closing, Store, StoreError, Verdict};
 use crate::refusal::{Code, Effect, Fix, Refusal, Retry};
 use crate::reply::Answer;
 use crate::result;
@@ -31,21 +31,30 @@ pub(crate) struct Settle {
 pub(crate) struct Settled {
     pub(crate) answer: Answer,
     pub(crate) trace: Trace,
-    /// Whether the outcome stands on the record already, from the transaction that closed the entry.
-    pub(crate) recorded: bool,
+    pub(crate) recorded: Recorded,
+}
+
+/// What the record holds of how a call ended.
+#[derive(Debug)]
+pub(crate) enum Recorded {
+    /// All of it, from the transaction that closed the entry or found that it no longer was this call's.
+    Durable,
+    /// Nothing yet: it was a read, which has no entry.
+    Read,
+    /// Nothing, for the store failed: the entry of a write still stands open.
+    Lost(StoreError),
 }
 
 /// What came of closing an entry.
-#[derive(Clone, Copy, PartialEq, Eq)]
 enum Close {
     Durable,
     /// The entry was no longer this call's: its outcome is on the record, and the entry is unknown.
     TooLate,
     /// The store could not be written until the lease ended.
-    NotDurable,
+    NotDurable(StoreError),
 }
 
-/// What a late answer comes to, as it may stand in the record.
+/// What an answer comes to, as it may stand in the record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Said {
     /// It is how the write ended.
@@ -64,19 +73,23 @@ impl Settle {
         Self { store, clock }
     }
 
-    /// `outcome` writes the record of how the call ended.
-    pub(crate) async fn enter(&self, ran: Ran, outcome: impl Fn(&Trace, &Answer) -> Record) -> Settled {
+    /// `record` writes how the call ended.
+    pub(crate) async fn enter(&self, ran: Ran, record: impl Fn(&Trace, &Answer, Said) -> Record) -> Settled {
         let admitted = ran.reserved().permitted().informed().admitted();
         let contract = &admitted.tool().contract;
         let mut answer = answer(contract, ran.answer(), ran.sent_at());
         let mut learned = Learned::new().with("effect", answer.effect().as_str());
-        let mut recorded = false;
+        let mut recorded = Recorded::Read;
         if let Some(entry) = ran.reserved().entry() {
             crash::at(Point::BeforeClose);
-            let closed = self.close(entry, &answer, || outcome(admitted.trace(), &answer)).await;
+            let closed = self.close(entry, &answer, |said| record(admitted.trace(), &answer, said)).await;
             crash::at(Point::AfterClose);
-            recorded = closed != Close::NotDurable;
-            if closed != Close::Durable {
+            let shown = matches!(closed, Close::Durable);
+            recorded = match closed {
+                Close::Durable | Close::TooLate => Recorded::Durable,
+                Close::NotDurable(error) => Recorded::Lost(error),
+            };
+            if !shown {
                 // INVARIANT (withheld): what did not close its entry is not shown.
                 learned = learned.with("closed", false);
                 let refusal = in_doubt(contract, Refusal::new(Code::OutcomeUnknown, Effect::Unknown));
@@ -89,7 +102,7 @@ impl Settle {
     }
 
     /// Closes the entry of a write; tries until its lease ends.
-    async fn close(&self, entry: &OpenEntry, answer: &Answer, outcome: impl Fn() -> Record) -> Close {
+    async fn close(&self, entry: &OpenEntry, answer: &Answer, record: impl Fn(Said) -> Record) -> Close {
         let closing = Closing {
             key: entry.key,
             owner: self.store.owner().clone(),
@@ -97,11 +110,12 @@ impl Settle {
             verdict: verdict(answer),
         };
         loop {
-            match self.store.close(closing.clone(), outcome(), self.clock.now()).await {
+            let (outcome, said) = (record(Said::Outcome), record(Said::TooLate));
+            match self.store.close(closing.clone(), outcome, said, self.clock.now()).await {
                 Ok(true) => return Close::Durable,
                 Ok(false) => return Close::TooLate,
                 Err(_) if Instant::now() + PAUSE < entry.lease_ends => sleep(PAUSE).await,
-                Err(_) => return Close::NotDurable,
+                Err(error) => return Close::NotDurable(error),
             }
         }
     }
@@ -113,13 +127,12 @@ impl Settle {
     pub(crate) async fn late(
         &self,
         case: &Case,
-        contract: &Contract,
         mut given: backend::Answer,
-        hidden: impl FnOnce() -> Hidden,
         record: impl Fn(&Answer, Said, Millis) -> Record,
     ) -> Result<bool, Record> {
+        let contract = &*case.contract;
         given.effect = known(case.was_sent_again(), proved(contract, &given));
-        hide(&mut given, hidden);
+        hide(&mut given, || case.hidden.clone());
         let answer = answer(contract, &given, None);
         let owner = self.store.owner().clone();
         let closing = Closing { key: case.key, owner, attempt: case.attempt, verdict: verdict(&answer) };
@@ -128,7 +141,7 @@ impl Settle {
             let now = self.clock.now();
             let said = record(&answer, Said::TooLate, now);
             let outcome = record(&answer, Said::Outcome, now);
-            match self.store.close_late(closing.clone(), outcome, said.clone(), now).await {
+            match self.store.close(closing.clone(), outcome, said.clone(), now).await {
                 Ok(closed) => return Ok(closed),
                 Err(_) if Instant::now() + PAUSE < until => sleep(PAUSE).await,
                 Err(_) => return Err(said),

@@ -145,3 +145,20 @@ async fn a_read_has_nothing_to_say_later_and_a_drain_waits_for_what_was_handed_i
     drop(gate);
     kept.lock().unwrap()[0].answer(paid());
 }
+
+#[tokio::test]
+async fn an_answer_for_a_gate_that_was_replaced_meanwhile_closes_its_entry_all_the_same() {
+    let (backend, kept) = slow();
+    let store = Store::memory();
+    let replaced = gate_of([pay(&backend)], store.clone(), None);
+    let first = call(&replaced, "pay", json!({})).await;
+    replaced.finish().await.unwrap();
+    drop(replaced);
+
+    let gate = gate_of([pay(&backend)], store, None);
+    kept.lock().unwrap()[0].answer(paid());
+    eventually("the late answer", async || !late_records(&gate, &first).await.is_empty()).await;
+    assert_eq!(late_records(&gate, &first).await[0]["kind"], "outcome");
+    assert!(call(&gate, "pay", json!({})).await.replayed());
+    assert_eq!(backend.sends(), 1);
+}

@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use rusqlite::Connection;
+use tokio::sync::Notify;
 use toolgate::fault::Fault;
+use toolgate::gate::Recorded;
 use toolgate::refusal::Code;
 
 use super::*;
@@ -58,11 +60,46 @@ async fn a_store_that_fails_until_the_lease_is_over_withholds_the_result_and_sto
     let next = gate.call(Call::new("call_2", "pay", r#"{"n":2}"#), &alice()).await;
     assert!(matches!(next, Err(Fault::Store(_) | Fault::Record(_))), "{next:?}");
 
-    // Another process finds the entry as it was left.
     drop(locked.lock().unwrap().take());
+    eventually("the record of it", async || gate.is_ready().await.is_ok()).await;
+    let told = history(&gate, &reply).await;
+    let kinds: Vec<&Value> = told.iter().map(|record| &record["kind"]).collect();
+    assert_eq!(kinds, ["intent", "late"], "a write that was not closed is no read");
+    assert_eq!((&told[1]["effect"], &told[1]["code"]), (&json!("unknown"), &json!("outcome_unknown")));
+    let records = gate.store().records_after(0, 100).await.unwrap();
+    assert_eq!(records.iter().filter_map(Recorded::of).count(), 1, "and one call");
+
+    // Another process finds the entry as it was left.
     drop(gate);
     let backend = Arc::new(Told::ends(|_| Answer::done(r#"{"paid":5}"#)));
     let later = gate_of([tool("pay", "write", json!({}), &backend)], Store::sqlite(&file).unwrap(), None);
     let again = call(&later, "pay", json!({})).await;
     assert_eq!((again.code(), backend.sends()), (Some(Code::OutcomeUnknown), 0));
+}
+
+#[tokio::test]
+async fn a_write_whose_entry_was_lost_meanwhile_is_late_on_the_record_and_no_outcome() {
+    let (clock, running, over) = (clock(), Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let (runs, ends) = (Arc::clone(&running), Arc::clone(&over));
+    let backend = Arc::new(Told::new(move |_, _| {
+        let (runs, ends) = (Arc::clone(&runs), Arc::clone(&ends));
+        Box::pin(async move {
+            runs.notify_one();
+            ends.notified().await;
+            Answer::done(r#"{"paid":5}"#)
+        })
+    }));
+    let gate = gate_of([tool("pay", "write", json!({}), &backend)], Store::memory(), Some(&clock));
+    let other = gate.clone();
+    let calling = tokio::spawn(async move { call(&other, "pay", json!({})).await });
+    running.notified().await;
+    clock.advance(Duration::from_secs(3600));
+    gate.sweep().await.unwrap();
+    over.notify_one();
+    let reply = calling.await.unwrap();
+    assert_eq!((reply.code(), reply.effect()), (Some(Code::OutcomeUnknown), Effect::Unknown));
+    let told = history(&gate, &reply).await;
+    let kinds: Vec<&Value> = told.iter().map(|record| &record["kind"]).collect();
+    assert_eq!(kinds, ["intent", "lost", "late"]);
+    assert_eq!(told[2]["effect"], "done", "what the tool said is told");
 }

@@ -37,7 +37,7 @@ pub(super) struct Verify {
     /// Lines of `toolgate audit export`, in place of the store
     #[arg(long, value_name = "FILE")]
     export: Option<PathBuf>,
-    /// The export was filtered: records may be missing, and each that is there must be sound
+    /// The export was filtered: records may be missing, and each that is there must fit its own hash
     #[arg(long, requires = "export")]
     filtered: bool,
     /// Print one line of JSON
@@ -120,6 +120,13 @@ impl Verify {
     fn unseen(&self, report: &Report, compared: bool) -> Vec<String> {
         let mut unseen = Vec::new();
         let end = report.head.seq;
+        if self.filtered && report.unvouched > 0 {
+            unseen.push(format!(
+                "whether {} of the {} records are as they were written: whoever made them anew made their hashes too, and \
+                 no checkpoint is of them, or of a record that follows them without a gap",
+                report.unvouched, report.seen
+            ));
+        }
         match report.checkpoints.as_ref().and_then(|compared| compared.last) {
             Some((last, at)) if self.filtered => {
                 unseen.push(format!(
@@ -149,7 +156,13 @@ impl Verify {
     fn tell(&self, report: &Report, unseen: &[String], dir: &Path, output: &mut Output) {
         let head = report.head;
         let held = match self.filtered {
-            true => format!("each record that is there is sound, the last is {}, head {}", head.seq, head.hash),
+            true => format!(
+                "{} records that are there fit their hashes, and {} of them what was kept elsewhere; the last is {}, head {}",
+                report.seen,
+                report.seen.saturating_sub(report.unvouched),
+                head.seq,
+                head.hash
+            ),
             false => format!("{} records, head {}", head.seq, head.hash),
         };
         output.labelled(Style::Good, "ok", &held);

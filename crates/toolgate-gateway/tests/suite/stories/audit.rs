@@ -162,6 +162,17 @@ fn an_export_is_verified_where_there_is_no_folder() {
     std::fs::write(file("all.jsonl"), some.join("\n")).unwrap();
     assert_eq!(whats(&verify(&[])), ["gap"]);
     assert_eq!(verify(&["--filtered", "--checkpoints", &kept]).exit, Some(0));
+    // A whole forgery fits its own hash: that is said, and never that the records are as they were written.
+    let unseen = verify(&["--filtered"]).json()["unseen"].to_string();
+    assert!(
+        unseen.contains(&format!("whether {0} of the {0} records are as they were written", some.len())),
+        "{unseen}"
+    );
+    let all = file("all.jsonl");
+    let words = ["audit", elsewhere.path().to_str().unwrap(), "verify", "--filtered", "--export", &all];
+    let told = Run::of(&mut toolgate(&words), "");
+    assert!(told.exit == Some(0) && !format!("{told:?}").contains("sound"), "{told:?}");
+    assert!(format!("{told:?}").contains("and 0 of them what was kept elsewhere"), "{told:?}");
     std::fs::write(file("all.jsonl"), some.join("\n").replace("alice", "mia")).unwrap();
     assert_eq!(whats(&verify(&["--filtered"])), ["altered"]);
 }

@@ -156,8 +156,8 @@ impl Checkpoints {
     }
 
     /// What they say of a record with this first entry, whose last row has the number `last`. Of a part of a record,
-    /// entries may be missing.
-    pub(super) fn compare(mut self, first: Option<Digest>, last: u64, partial: bool) -> Compared {
+    /// entries may be missing. Beside it the entries that the record agrees with them on.
+    pub(super) fn compare(mut self, first: Option<Digest>, last: u64, partial: bool) -> (Compared, Vec<u64>) {
         let key = self.expected.or_else(|| self.key_of(first));
         let mut compared = Compared {
             lines: self.lines,
@@ -171,6 +171,7 @@ impl Checkpoints {
         let signed = std::mem::take(&mut self.signed);
         let mut from = 1;
         let mut own = 0_u64;
+        let mut vouched = Vec::new();
         // Of these one is enough: what comes before or after it follows from it.
         let (mut other_record, mut rewritten, mut cut) = (None, None, None);
         for Signed { head: Head { seq, hash }, at, line, origin, met } in signed {
@@ -193,6 +194,7 @@ impl Checkpoints {
                 Meeting::Agrees => {
                     from = seq.saturating_add(1);
                     compared.agreed += 1;
+                    vouched.push(seq);
                     compared.last = Some((Head { seq, hash }, at));
                 }
                 Meeting::Differs => {
@@ -208,7 +210,7 @@ impl Checkpoints {
             self.wrong.push(Mismatch { line, what });
         }
         self.wrong.sort_by_key(|mismatch| mismatch.line);
-        Compared { mismatches: self.wrong, ..compared }
+        (Compared { mismatches: self.wrong, ..compared }, vouched)
     }
 
     /// The key of the first line of a record: where nobody says which it must be, the file is believed.

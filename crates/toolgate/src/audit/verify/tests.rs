@@ -138,7 +138,30 @@ fn a_row_that_holds_no_entry_is_named_and_what_is_missing_before_it_first() {
 }
 
 #[test]
-fn a_part_of_a_record_is_sound_entry_by_entry() {
+fn a_forged_entry_of_a_part_of_a_record_is_not_vouched_for() {
+    let (whole, key) = (chain(8), key());
+    // Entries 2, 4, 5 and 7, of which the fourth and the fifth are linked.
+    let mut part: Vec<Sealed> = [1, 3, 4, 6].map(|at| whole[at].clone()).to_vec();
+    let told = |part: &[Sealed], verifier: Verifier| {
+        let report = report(verifier.partial(true), part);
+        assert!(report.holds(), "{report:?}");
+        (report.seen, report.unvouched)
+    };
+    let checkpoints = |at: &[usize]| Checkpoints::read(signed(&key, &whole, at).as_bytes(), None).unwrap();
+    assert_eq!(told(&part, Verifier::new()), (4, 4), "nothing was kept elsewhere");
+    assert_eq!(told(&part, Verifier::new().checkpoints(Some(checkpoints(&[4])))), (4, 3), "the fifth follows it");
+    assert_eq!(told(&part, Verifier::new().checkpoints(Some(checkpoints(&[5])))), (4, 2), "it is linked to the fourth");
+    assert_eq!(told(&part, Verifier::new().kept(Some(whole[6].hash))), (4, 3));
+    assert_eq!(told(&whole, Verifier::new().checkpoints(Some(checkpoints(&[3, 6])))), (8, 2));
+
+    part[3].body = part[3].body.replace("\"n\":", "\"n\":7");
+    part[3].hash = link(7, part[3].previous, &part[3].body);
+    let forged = told(&part, Verifier::new().checkpoints(Some(checkpoints(&[5]))));
+    assert_eq!(forged, (4, 2), "it passes, and counts among those that nothing vouches for");
+}
+
+#[test]
+fn a_part_of_a_record_holds_entry_by_entry() {
     let whole = chain(6);
     let part: Vec<Sealed> = [1, 3, 4].map(|at| whole[at].clone()).to_vec();
     assert!(report(Verifier::new().partial(true), &part).holds());

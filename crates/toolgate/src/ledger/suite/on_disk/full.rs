@@ -44,11 +44,11 @@ async fn an_opening_that_finds_no_room_says_so_leaves_nothing_and_goes_on_when_t
     assert_eq!(store.head().await.unwrap().seq, 1);
     let answer = long();
     let closing = || Closing { key: before.key(), owner: store.owner().clone(), attempt: 1, verdict: done(&answer) };
-    assert!(store.close(closing(), record(Kind::Outcome), NOW).await.is_err());
+    assert!(store.close(closing(), record(Kind::Outcome), record(Kind::Late), NOW).await.is_err());
     assert!(matches!(entry(&store, &before).await.state, State::Open { .. }));
 
     store.fill_disk(false).await;
-    assert!(store.close(closing(), record(Kind::Outcome), NOW).await.unwrap());
+    assert!(store.close(closing(), record(Kind::Outcome), record(Kind::Late), NOW).await.unwrap());
     open(&store, &refund).await;
     verify(&store).await;
 }
