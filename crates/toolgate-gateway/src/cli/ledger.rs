@@ -133,7 +133,9 @@ impl Ledger {
                     shown["records"] = records.iter().map(why::body).collect::<Vec<Value>>().into();
                     output.json(&shown);
                 } else {
-                    show(&action, output);
+                    let sent_as =
+                        records.iter().rev().find_map(|record| Some(why::sent_as(&why::body(record))?.to_owned()));
+                    show(&action, sent_as.as_deref(), output);
                     records.iter().for_each(|record| why::show(record, output));
                 }
                 if !history.whole {
@@ -328,10 +330,14 @@ fn summary(action: &Listed) -> String {
 /// What there is to do about an action.
 fn next(action: &Listed) -> &'static str {
     match (action.state, action.claimed_until) {
-        ("open", _) => "it is running, or its process is gone: the end of its lease tells",
-        ("unknown", Some(_)) => "it is being looked for, or was: send the same call again, or resolve it",
-        ("unknown", None) => "send the same call again, which looks for it first, or resolve it",
-        ("done", _) => "nothing: an equal call is answered with what was stored",
+        ("open", _) => {
+            "it is running, or its process is gone: serve, mcp, an equal call or `ledger resolve` finds that out"
+        }
+        ("unknown", Some(_)) => "somebody looks for it, or did: wait, or look at the backend and resolve it",
+        ("unknown", None) => {
+            "look at the backend, then resolve it; with [reconcile] an equal call looks too, unless it was erased"
+        }
+        ("done", _) => "nothing: an equal call is answered with what is stored, or told that it was done",
         ("failed", _) => "nothing: an equal call runs",
         (_, _) => "nothing",
     }
@@ -349,10 +355,13 @@ fn advice(action: &Listed, dir: &Path) -> String {
     }
 }
 
-fn show(action: &Listed, output: &mut Output) {
+fn show(action: &Listed, sent_as: Option<&str>, output: &mut Output) {
     output.line(&summary(action));
     let mut line = |name: &str, value: &str| output.line(&format!("  {name:13} {value}"));
-    line("key", &action.key.hex());
+    line("ledger key", &action.key.hex());
+    if let Some(sent_as) = sent_as {
+        line("sent as", sent_as);
+    }
     line("run", &action.run);
     line("attempt", &action.attempt.to_string());
     line("first ref", action.first.as_str());
