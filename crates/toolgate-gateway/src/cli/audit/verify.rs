@@ -172,6 +172,7 @@ impl Verify {
         let head = report.head;
         let held = match self.filtered {
             true => format!("each record that is there is sound, the last is {}, head {}", head.seq, head.hash),
+            false if head.seq == 1 => format!("1 record, head {}", head.hash),
             false => format!("{} records, head {}", head.seq, head.hash),
         };
         output.labelled(Style::Good, "ok", &held);
