@@ -132,6 +132,10 @@ impl Identity {
     pub fn speaker(&self, named: Option<&str>, tenant: &str, operator_speaks: bool) -> Result<Session, Unlisted> {
         let session = match named {
             None => return operator::session(Some(tenant)),
+            Some(_) if matches!(self, Self::Tokens(_)) && !operator_speaks => {
+                return Err(Unlisted::new("this folder does not let its operator speak for other people")
+                    .hint("leave --as away to speak as yourself, or set `operator = true` under [approvals]"));
+            }
             Some(named) => self.approver(Some(named), None, operator_speaks)?,
         };
         match session.tenant() == tenant {

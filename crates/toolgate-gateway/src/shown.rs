@@ -14,6 +14,14 @@ use toolgate::ledger::Listed;
 use toolgate::trace::Trace;
 use toolgate::wire::Warning;
 
+/// An object with one member more.
+pub(crate) fn with(mut object: Value, name: &str, member: impl Into<Value>) -> Value {
+    if let Value::Object(members) = &mut object {
+        members.insert(name.to_owned(), member.into());
+    }
+    object
+}
+
 /// A reply.
 #[derive(Serialize)]
 pub(crate) struct Shown<'a> {

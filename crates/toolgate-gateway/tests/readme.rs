@@ -193,6 +193,9 @@ fn mask(text: &str, seen: &mut HashMap<&'static str, String>) -> String {
             word.push(next);
             continue;
         }
+        // A sentence may end with a moment.
+        let end = if word.len() == 25 && word.ends_with("Z.") { "." } else { "" };
+        word.truncate(word.len() - end.len());
         let is_ulid =
             |word: &str| word.len() == 26 && word.bytes().all(|b| b.is_ascii_digit() || b.is_ascii_uppercase());
         let name = match word.strip_prefix("apr_") {
@@ -207,6 +210,7 @@ fn mask(text: &str, seen: &mut HashMap<&'static str, String>) -> String {
             seen.insert(name, word.clone());
         }
         masked.push_str(name.unwrap_or(&word));
+        masked.push_str(end);
         masked.push(next);
         word.clear();
     }

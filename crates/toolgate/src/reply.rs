@@ -24,8 +24,8 @@ pub struct Reply {
 
 /// What a model must know of a replayed answer: it looks as if something had been done now.
 pub(crate) const REPLAYED: &str = "Nothing ran now: this is the stored answer of an earlier, equal call, and sending it \
-    again gives this answer again. If it is meant to happen once more, tell the user: the program that sends the call \
-    must give it another operation id, or send it in another run.";
+    again gives it again. If it is meant to happen once more, tell the user: that takes another operation id, where the \
+    tool's contract allows one, or other arguments.";
 
 /// What a reply says, as it is stored in the ledger and replayed.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -21,7 +21,7 @@ use crate::shown::Shown;
 #[derive(Debug, Args)]
 #[command(
     override_usage = "toolgate call [OPTIONS] [DIR] TOOL [JSON]",
-    after_help = "Example:\n  toolgate call shop get_order '{\"order_id\":\"ord_4821\"}' --as alice@acme",
+    after_help = "Example:\n  toolgate call shop get_order '{\"order_id\":\"ord_1\"}' --as alice@acme",
     after_long_help = "Of two words the first is DIR if it is a folder that holds toolgate.toml, and else TOOL."
 )]
 pub(super) struct Call {

@@ -9,7 +9,7 @@ use super::{Exit, Failure, Output};
 
 /// Print the completion script of a shell.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  toolgate completions bash > ~/.local/share/bash-completion/completions/toolgate")]
+#[command(after_help = "Example:\n  source <(toolgate completions bash)")]
 pub(super) struct Completions {
     /// The shell
     shell: Interpreter,

@@ -22,7 +22,9 @@ use crate::shown::{Answered, Outcome};
 
 /// Answer a model's message.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  toolgate exec shop --from openai-chat < shop/message.json")]
+#[command(after_help = "Example:
+  echo '{\"role\":\"assistant\",\"content\":[{\"type\":\"tool_use\",\"id\":\"t1\",
+    \"name\":\"get_order\",\"input\":{\"order_id\":\"ord_1\"}}]}' | toolgate exec shop --from anthropic")]
 pub(super) struct Exec {
     /// The gate folder
     dir: Option<PathBuf>,

@@ -129,11 +129,12 @@ impl Ledger {
                 let history = store.history_of(&action).await?;
                 let records = &history.records;
                 if json {
-                    let mut shown = shown(&action);
-                    shown["records"] = records.iter().map(why::body).collect::<Vec<Value>>().into();
-                    output.json(&shown);
+                    let records: Vec<Value> = records.iter().map(why::body).collect();
+                    output.json(&shown::with(shown(&action), "records", records));
                 } else {
-                    show(&action, output);
+                    let sent_as =
+                        records.iter().rev().find_map(|record| Some(why::sent_as(&why::body(record))?.to_owned()));
+                    show(&action, sent_as.as_deref(), output);
                     records.iter().for_each(|record| why::show(record, output));
                 }
                 if !history.whole {
@@ -299,9 +300,7 @@ fn prefix(action: &Listed) -> String {
 
 /// An action for programs.
 fn shown(action: &Listed) -> Value {
-    let mut shown = shown::action(action);
-    shown["next"] = json!(next(action));
-    shown
+    shown::with(shown::action(action), "next", next(action))
 }
 
 /// Since when the action stands as it does, as far as it is known.
@@ -328,10 +327,14 @@ fn summary(action: &Listed) -> String {
 /// What there is to do about an action.
 fn next(action: &Listed) -> &'static str {
     match (action.state, action.claimed_until) {
-        (ActionState::Open, _) => "it is running, or its process is gone: the end of its lease tells",
-        (ActionState::Unknown, Some(_)) => "it is being looked for, or was: send the same call again, or resolve it",
-        (ActionState::Unknown, None) => "send the same call again, which looks for it first, or resolve it",
-        (ActionState::Done, _) => "nothing: an equal call is answered with what was stored",
+        (ActionState::Open, _) => {
+            "it is running, or its process is gone: serve, mcp, an equal call or `ledger resolve` finds that out"
+        }
+        (ActionState::Unknown, Some(_)) => "somebody looks for it, or did: wait, or look at the backend and resolve it",
+        (ActionState::Unknown, None) => {
+            "look at the backend, then resolve it; with [reconcile] an equal call looks too, unless it was erased"
+        }
+        (ActionState::Done, _) => "nothing: an equal call is answered with what is stored, or told that it was done",
         (ActionState::Failed, _) => "nothing: an equal call runs",
     }
 }
@@ -348,10 +351,13 @@ fn advice(action: &Listed, dir: &Path) -> String {
     }
 }
 
-fn show(action: &Listed, output: &mut Output) {
+fn show(action: &Listed, sent_as: Option<&str>, output: &mut Output) {
     output.line(&summary(action));
     let mut line = |name: &str, value: &str| output.line(&format!("  {name:13} {value}"));
-    line("key", &action.key.hex());
+    line("ledger key", &action.key.hex());
+    if let Some(sent_as) = sent_as {
+        line("sent as", sent_as);
+    }
     line("run", &action.run);
     line("attempt", &action.attempt.to_string());
     line("first ref", action.first.as_str());

@@ -124,9 +124,14 @@ fn drain_then_stop(mut interrupts: Interrupts, draining: CancellationToken) {
 }
 
 fn still_open(Open { connections, calls }: Open) -> String {
+    let calls = if calls == 1 { "1 call runs".to_owned() } else { format!("{calls} calls run") };
+    let connections = match connections {
+        1 => "1 connection is open".to_owned(),
+        _ => format!("{connections} connections are open"),
+    };
     format!(
-        "interrupted: no new connections; {calls} calls run and {connections} connections are open, which come to their \
-         end within their deadlines; again to stop"
+        "interrupted: no new connections; {calls} and {connections}, which come to their end within their deadlines; \
+         again to stop"
     )
 }
 

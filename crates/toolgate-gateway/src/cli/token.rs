@@ -20,7 +20,7 @@ use crate::identity::{self, Grant, Identity, NotChanged, ROLE, Scope, Tokens, is
 /// Give out tokens, list them, take them back.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  toolgate token new shop --as alice@acme --role support --for 90d\n  toolgate token list shop"
+    after_help = "Examples, where [identity] says kind = \"tokens\":\n  toolgate token new shop --as alice@acme --role support --for 90d\n  toolgate token list shop"
 )]
 pub(super) struct Token {
     #[command(subcommand)]
@@ -32,7 +32,7 @@ enum Action {
     /// Give out a token; it is shown this once
     New(New),
     /// List the tokens, without what their holders show
-    #[command(after_help = "Example:\n  toolgate token list shop")]
+    #[command(after_help = "Example, where [identity] says kind = \"tokens\":\n  toolgate token list shop")]
     List {
         /// The gate folder
         dir: Option<PathBuf>,
@@ -43,7 +43,7 @@ enum Action {
     /// Take a token back; a running server goes by it at once
     #[command(
         override_usage = "toolgate token revoke [OPTIONS] [DIR] ID",
-        after_help = "Example:\n  toolgate token revoke shop 0f1e2d3c4b5a"
+        after_help = "Example, where [identity] says kind = \"tokens\":\n  toolgate token revoke shop 0f1e2d3c4b5a"
     )]
     Revoke {
         /// The gate folder
@@ -57,7 +57,9 @@ enum Action {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  toolgate token new shop --as alice@acme --role support --for 90d")]
+#[command(
+    after_help = "Example, where [identity] says kind = \"tokens\":\n  toolgate token new shop --as alice@acme --role support --for 90d"
+)]
 struct New {
     /// The gate folder
     dir: Option<PathBuf>,

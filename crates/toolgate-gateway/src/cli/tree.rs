@@ -52,7 +52,7 @@ const EXITS: &str = "Exit codes: `toolgate help exit-codes`. A code in an answer
 #[derive(Debug)]
 pub(super) enum Asked {
     /// A command.
-    Command(Cli),
+    Command(Box<Cli>),
     /// Help or the version, which is the answer.
     Text(StyledStr),
     /// What `toolgate` is, where nothing was asked.
@@ -94,9 +94,9 @@ impl Asked {
         }
         let mut tree = tree();
         match tree.try_get_matches_from_mut(words) {
-            Ok(matches) => {
-                Cli::from_arg_matches(&matches).map(Self::Command).map_err(|error| misused(&tree, words, &error))
-            }
+            Ok(matches) => Cli::from_arg_matches(&matches)
+                .map(|cli| Self::Command(Box::new(cli)))
+                .map_err(|error| misused(&tree, words, &error)),
             Err(error) => match error.kind() {
                 // The manual lists the commands; this is the one screen.
                 ErrorKind::DisplayHelp if !words.contains(&"--help".into()) && leads_nowhere(&tree, words) => {

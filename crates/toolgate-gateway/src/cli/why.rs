@@ -53,6 +53,13 @@ pub(super) fn body(record: &Sealed) -> Value {
         .unwrap_or(Value::Null)
 }
 
+/// The key under which the backend was asked for the action, as a record tells it.
+pub(super) fn sent_as(body: &Value) -> Option<&str> {
+    let stages = body.get("stages").and_then(Value::as_array).into_iter().flatten();
+    let told = stages.rev().find_map(|stage| stage.get("idempotency_key"));
+    told.or_else(|| body.get("idempotency_key"))?.as_str()
+}
+
 /// A record for people: a line on what it is, and one for each stage.
 pub(super) fn show(record: &Sealed, output: &mut Output) {
     let body = body(record);
@@ -74,6 +81,12 @@ pub(super) fn show(record: &Sealed, output: &mut Output) {
         }
     }
     output.line(&line);
+    if let Some(sent_as) = sent_as(&body) {
+        output.line(&format!("    sent as  {sent_as}"));
+    }
+    if let Some(why) = body.get("why").and_then(Value::as_str) {
+        output.line(&format!("    why      {why}"));
+    }
     for stage in body.get("stages").and_then(Value::as_array).into_iter().flatten() {
         let name = stage.get("stage").and_then(Value::as_str).unwrap_or("-");
         output.line(&format!("    {name:8} {stage}"));

@@ -39,8 +39,8 @@ impl Checkpoints {
         let to = fields.needed("to", problems).and_then(|text| {
             let to = To::parse(dir, text);
             if to.is_none() {
-                let message = "expected a file, or an address such as https://audit.example.com/toolgate without a name \
-                               or password in it";
+                let message = "expected a file, or an http:// or https:// address such as \
+                               https://audit.example.com/toolgate, without a name or password in it";
                 problems.note(place, "format", message);
             }
             to
@@ -73,10 +73,27 @@ impl Checkpoints {
 impl To {
     fn parse(dir: &Path, text: &str) -> Option<Self> {
         if !text.starts_with("http://") && !text.starts_with("https://") {
-            return Some(Self::File(dir.join(text))).filter(|_| !text.is_empty());
+            // An address of another kind would be made a file, and nobody would look for it there.
+            return Some(Self::File(dir.join(text))).filter(|_| !text.is_empty() && !text.contains("://"));
         }
         let address: Uri = text.parse().ok()?;
         let named = address.authority().is_some_and(|authority| authority.as_str().contains('@'));
         address.host().is_some_and(|host| !host.is_empty() && !named).then_some(Self::Url(address))
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::panic, reason = "a test may panic")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_of_another_kind_is_no_file() {
+        let parsed = |text: &str| To::parse(Path::new("shop"), text);
+        for text in ["ftp://a.example/x", "s3://bucket/x", "HTTP://a.example/x", "https://me:pw@a.example/x", ""] {
+            assert_eq!(parsed(text), None, "{text}");
+        }
+        assert_eq!(parsed("../kept/lines.jsonl"), Some(To::File("shop/../kept/lines.jsonl".into())));
+        assert!(matches!(parsed("https://a.example/x"), Some(To::Url(_))));
     }
 }

@@ -234,8 +234,7 @@ impl Workshop {
             Arguments::Values(values) => Value::Object(sample::valued(&self.schema, values)).to_string(),
             Arguments::Some(number) => Value::Object(sample::arguments(&self.schema, *number)).to_string(),
             Arguments::Amount(amount) => {
-                let mut arguments: Map<String, Value> =
-                    sample::arguments(&self.schema, 0);
+                let mut arguments: Map<String, Value> = sample::arguments(&self.schema, 0);
                 let member = self.amount.clone().expect("a member that is an amount");
                 arguments.insert(member, json!(amount));
                 Value::Object(arguments).to_string()

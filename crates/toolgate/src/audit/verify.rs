@@ -92,7 +92,7 @@ impl Row {
 impl Head {
     /// The head after `next`, if `next` truly continues this one.
     #[cfg(test)]
-    pub(super) fn follow(self, next: &Sealed) -> Result<Self, Break> {
+    pub(crate) fn follow(self, next: &Sealed) -> Result<Self, Break> {
         self.joined(next, next.is_sealed(), false)
     }
 

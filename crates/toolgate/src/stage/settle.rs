@@ -16,7 +16,6 @@ use crate::ledger::{Closing, Store, StoreError, Verdict};
 use crate::refusal::{Code, Effect, Fix, Refusal, Retry};
 use crate::reply::Answer;
 use crate::result;
-use crate::schema::Hidden;
 use crate::trace::{Learned, Trace};
 
 /// The last stage.

@@ -66,8 +66,15 @@ impl Case {
             return Err(Failure::new(FailureCode::UnknownRef, "the record tells of no such call")
                 .hint(format!("toolgate audit {} tail", dir.display())));
         }
+        // What was replayed rests on what its first call rested on.
+        let first = told.iter().rev().find_map(|record| text(record, "first_ref"));
+        let first = match first.filter(|first| *first != self.reference) {
+            Some(first) => store.history(first).await?.iter().map(body).collect(),
+            None => Vec::new(),
+        };
+        let approved = told.iter().chain(&first).any(by_consent);
         let loaded = load(dir, Purpose::Rehearse, output)?;
-        let made = match Made::of(&self.reference, &told, &loaded) {
+        let made = match Made::of(&self.reference, &told, approved, &loaded) {
             Ok(made) => made.rehearsed(&loaded).await,
             Err(failure) => Err(failure),
         };
@@ -87,7 +94,7 @@ impl Case {
 
 impl Made {
     /// The case of the call that these records tell of.
-    fn of(reference: &str, told: &[Value], loaded: &Loaded) -> Result<Self, Failure> {
+    fn of(reference: &str, told: &[Value], approved: bool, loaded: &Loaded) -> Result<Self, Failure> {
         let kind = |record: &&Value| text(record, "kind").is_some_and(|kind| KINDS.contains(&kind));
         let record = told.iter().rev().find(kind).ok_or_else(|| not_a_case("the record of it tells of no call"))?;
         if stage(record, "decode").is_some() {
@@ -97,7 +104,7 @@ impl Made {
         let contract = loaded.gate.contracts().find(|contract| contract.name() == tool);
         let mut notes = Vec::new();
         let sent = sent(record, contract, &mut notes)?;
-        let expect = expected(record, &mut notes);
+        let expect = expected(record, approved, &mut notes);
         let user = user(record, loaded, &mut notes);
         let what = expect.get("code").unwrap_or(&expect).as_str().unwrap_or_default().to_owned();
         if contract.is_some() && stage(record, "inform").and_then(|inform| inform.get("facts")).is_some() {
@@ -196,11 +203,10 @@ fn shown(value: &Value, contract: Option<&Contract>, notes: &mut Vec<String>) ->
 }
 
 /// What became of the call, as far as a case can say it.
-fn expected(record: &Value, notes: &mut Vec<String>) -> Value {
-    let permitted_by_consent = stage(record, "permit").is_some_and(|permit| permit.get("approval").is_some());
+fn expected(record: &Value, approved: bool, notes: &mut Vec<String>) -> Value {
     let code = match text(record, "kind") {
         Some("proposal") => Some("approval_required"),
-        _ if permitted_by_consent => {
+        _ if approved => {
             notes.push("it was permitted by an approval; a case has none, and is asked for one".into());
             Some("approval_required")
         }
@@ -228,6 +234,11 @@ fn expected(record: &Value, notes: &mut Vec<String>) -> Value {
             if expect.len() == 1 { json!(code) } else { Value::Object(expect) }
         }
     }
+}
+
+/// Whether somebody's approval permitted it.
+fn by_consent(record: &Value) -> bool {
+    stage(record, "permit").is_some_and(|permit| permit.get("approval").is_some())
 }
 
 /// Who asked, where the folder lists them.

@@ -13,11 +13,12 @@ use crate::cli::folder::open_store_to_write;
 use crate::cli::{Exit, Failure, Output};
 use crate::config;
 
-/// Make what is personal to somebody unreadable; the chain of the record still holds
+/// Make what is personal to somebody unreadable
 ///
 /// Everything that contracts mark `x-personal` is sealed and digested under a key of whoever it is of. This deletes that
 /// key. What is sealed in the ledger cannot be read any more, and nobody can tell from the record whether two values of
-/// theirs were equal. That they called, and which tools, stays.
+/// theirs were equal. That they called, and which tools, stays, and the
+/// chain of the record still holds.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  toolgate audit shop erase --subject cus_17 --tenant acme")]
 pub(crate) struct Erase {
@@ -49,7 +50,8 @@ impl Erase {
             Ok(erased) => {
                 let actions = if erased.actions == 1 { "action" } else { "actions" };
                 let done = format!(
-                    "{} {actions} in the ledger can be read no more, nor compared on the record",
+                    "their key is deleted: what was sealed or digested under it can be read or compared no more, in {} \
+                     {actions} of the ledger and on the record",
                     erased.actions
                 );
                 output.labelled(Style::Good, "erased", &done);

@@ -12,15 +12,15 @@ use crate::cli::{Exit, Failure, Output, open_store};
 /// Write the record as lines of JSON, each with its hash
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  toolgate audit shop export --jsonl > record.jsonl\n  \
-                  toolgate audit shop export --jsonl --since 2026-01-01T00:00:00Z --tool create_refund",
+    after_help = "Examples:\n  toolgate audit shop export > record.jsonl\n  \
+                  toolgate audit shop export --since 2026-01-31 --tool create_refund",
     after_long_help = "The text of a record stands in its line as it was sealed, so that `toolgate audit verify --export \
                        FILE` verifies the lines like the store. Where a filter leaves some out, it is verified with \
                        --filtered."
 )]
 pub(super) struct Export {
     /// A line of JSON for each record, which is the one form there is
-    #[arg(long, visible_alias = "jsonl", required = true)]
+    #[arg(long, visible_alias = "jsonl")]
     json: bool,
     #[command(flatten)]
     filtered: Filtered,

@@ -4,7 +4,7 @@ use clap::Args;
 use clap::builder::PossibleValuesParser;
 use toolgate::audit::KINDS;
 use toolgate::audit::filter::Filter;
-use toolgate::clock::Millis;
+use toolgate::clock::{Millis, NotAMoment};
 use toolgate::refusal::Code;
 
 #[derive(Debug, Args)]
@@ -30,11 +30,13 @@ pub(super) struct Filtered {
     /// Only with this effect: none, done or unknown
     #[arg(long, value_name = "EFFECT", value_parser = ["none", "done", "unknown"], hide_possible_values = true)]
     effect: Option<String>,
-    /// From this moment on, such as 2026-01-31T09:30:00Z
-    #[arg(long, value_name = "TIME")]
+    /// From this day or moment on, such as 2026-01-31
+    ///
+    /// A moment is written as 2026-01-31T09:30:00Z.
+    #[arg(long, value_name = "TIME", value_parser = moment)]
     since: Option<Millis>,
-    /// Before this moment
-    #[arg(long, value_name = "TIME")]
+    /// Before this day or moment
+    #[arg(long, value_name = "TIME", value_parser = moment)]
     until: Option<Millis>,
 }
 
@@ -43,6 +45,12 @@ impl Filtered {
         let Self { tool, tenant, principal, kind, reference, code, effect, since, until } = self;
         Filter { tool, tenant, principal, kind, reference, code, effect, since, until }
     }
+}
+
+/// A moment, or the day that begins with it.
+pub(super) fn moment(text: &str) -> Result<Millis, String> {
+    let day = || format!("{text}T00:00:00Z").parse();
+    text.parse().or_else(|_| day()).map_err(|error: NotAMoment| error.to_string())
 }
 
 fn codes() -> PossibleValuesParser {

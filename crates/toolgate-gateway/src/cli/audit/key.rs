@@ -9,11 +9,11 @@ use crate::cli::failure::FailureCode;
 use crate::cli::{Exit, Failure, Output, told};
 use crate::config;
 
-/// Print the public key of this folder's checkpoints, to be kept elsewhere
+/// Print the public key of this folder's checkpoints
 #[derive(Debug, Args)]
 #[command(
     after_help = "Example:\n  toolgate audit shop key",
-    after_long_help = "The key is made where `key` of [audit.checkpoints] says if it is not there. What it signed is \
+    after_long_help = "Keep it elsewhere. The key is made where `key` of [audit.checkpoints] says if it is not there. What it signed is \
                        verified with `toolgate audit verify --public-key HEX`."
 )]
 pub(super) struct Key {

@@ -10,10 +10,12 @@ use toolgate::clock::Millis;
 use toolgate::gate::{Decided, Ended, Recorded, Undecided};
 use toolgate::ledger::Store;
 
+use super::filtered::moment;
 use crate::cli::failure::FailureCode;
 use crate::cli::folder::told;
 use crate::cli::{Exit, Failure, Output};
-use crate::config;
+use crate::config::{self, LoadError};
+use crate::shown::with;
 
 /// Decide recorded calls again under other policies.
 #[derive(Debug, Args)]
@@ -39,11 +41,6 @@ pub(super) struct Replay {
 /// How many records are read at once.
 const PAGE: usize = 1000;
 
-fn moment(text: &str) -> Result<Millis, String> {
-    let day = || format!("{text}T00:00:00Z").parse();
-    text.parse().or_else(|_| day()).map_err(|error: toolgate::clock::NotAMoment| error.to_string())
-}
-
 /// What came of deciding again.
 #[derive(Default)]
 struct Report {
@@ -64,7 +61,14 @@ impl Replay {
             return Err(Failure::new(FailureCode::NoSuchFolder, message)
                 .hint("copy policies/ of the folder, change the copy, and name it"));
         }
-        let loaded = config::load_to_review(dir, &self.policies).map_err(|error| told(error, dir, output))?;
+        if !self.holds_policies() {
+            let message = format!("there is no policy in {}: every call would be denied", self.policies.display());
+            return Err(Failure::new(FailureCode::FolderFaults, message).hint(
+                "it stands in the place of all policies: copy policies/ of the folder, change the copy, and name it",
+            ));
+        }
+        let loaded =
+            config::load_to_review(dir, &self.policies).map_err(|error| self.not_loaded(error, dir, output))?;
         let mut report = Report::default();
         let mut after = 0;
         loop {
@@ -88,6 +92,23 @@ impl Replay {
             output.next(&format!("toolgate why {} {reference}", dir.display()));
         }
         Ok(Exit::Ok)
+    }
+
+    fn holds_policies(&self) -> bool {
+        let entries = std::fs::read_dir(&self.policies).into_iter().flatten().flatten();
+        entries.map(|entry| entry.path()).any(|path| path.extension().is_some_and(|extension| extension == "cedar"))
+    }
+
+    /// The faults of the folder as it would be. They are mostly those of what is new in it.
+    fn not_loaded(&self, error: LoadError, dir: &Path, output: &mut Output) -> Failure {
+        let LoadError::Findings(findings) = error else { return told(error, dir, output) };
+        findings.iter().for_each(|finding| output.finding(finding));
+        let (dir, policies) = (dir.display(), self.policies.display());
+        let faults = if findings.len() == 1 { "fault" } else { "faults" };
+        let message =
+            format!("{} {faults} in {dir} with the policies of {policies}; nothing was decided", findings.len());
+        let hint = format!("mend {policies}; what is wrong in the folder itself tells `toolgate check {dir}`");
+        Failure::new(FailureCode::FolderFaults, message).hint(hint)
     }
 
     fn asks_for(&self, call: &Recorded) -> bool {
@@ -205,9 +226,9 @@ fn in_words(decided: &Decided) -> String {
 
 /// A decision for programs.
 fn shown(decided: &Decided) -> Value {
-    let mut shown = json!({ "decision": decided.word(), "policies": decided.policies() });
-    if let Decided::Forbidden { why } = decided {
-        shown["why"] = json!(why);
+    let shown = json!({ "decision": decided.word(), "policies": decided.policies() });
+    match decided {
+        Decided::Forbidden { why } => with(shown, "why", json!(why)),
+        Decided::Permitted { .. } | Decided::NeedsApproval { .. } | Decided::Rule { .. } => shown,
     }
-    shown
 }

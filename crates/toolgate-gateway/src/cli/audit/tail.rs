@@ -46,7 +46,13 @@ impl Tail {
             false => show(record, output),
         };
         records.iter().filter(|record| record.seq < from).for_each(|record| shown(record, output));
-        while self.follow {
+        if !self.follow {
+            if let Some(last) = records.last() {
+                output.next(&format!("toolgate why {} {}", dir.display(), last.reference));
+            }
+            return Ok(Exit::Ok);
+        }
+        loop {
             let (rows, next) = store.page(from).await?;
             for row in rows {
                 match row {
@@ -60,9 +66,5 @@ impl Tail {
                 None => tokio::time::sleep(LOOK).await,
             }
         }
-        if let Some(last) = records.last() {
-            output.next(&format!("toolgate why {} {}", dir.display(), last.reference));
-        }
-        Ok(Exit::Ok)
     }
 }

@@ -15,8 +15,9 @@ use crate::cli::failure::FailureCode;
 use crate::cli::patience::patiently;
 use crate::cli::{Exit, Failure, Output, open_store, told};
 use crate::config::{self, To};
+use crate::shown::with;
 
-/// Follow the chain of the record and name the first place where it does not hold
+/// Tell whether the record holds, and where not
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  toolgate audit shop verify\n  \
@@ -53,6 +54,16 @@ struct Wrong {
     text: String,
 }
 
+/// Why there are no checkpoints to hold the record against.
+enum Absent {
+    /// The folder says that they are in this file, and it is not there.
+    Gone(PathBuf),
+    /// The folder sends them to an address.
+    Sent,
+    /// Nobody keeps any.
+    Unkept,
+}
+
 /// The longest line of an export: a record holds arguments and facts, which are bounded.
 const LONGEST_LINE: u64 = 256 << 20;
 
@@ -62,8 +73,10 @@ impl Verify {
     }
 
     pub(super) async fn run(self, dir: &Path, output: &mut Output) -> Result<Exit, Failure> {
-        let checkpoints = self.kept(dir, output)?;
-        let compared = checkpoints.is_some();
+        let (checkpoints, absent) = match self.kept(dir, output)? {
+            Ok(checkpoints) => (Some(checkpoints), None),
+            Err(absent) => (None, Some(absent)),
+        };
         let verifier = Verifier::new().kept(self.head).checkpoints(checkpoints).partial(self.filtered);
         let report = match &self.export {
             Some(file) => examine(file, verifier).map_err(|error| unreadable(file, &error))?,
@@ -72,8 +85,13 @@ impl Verify {
                 patiently("following the chain", store.examine(verifier), output).await?
             }
         };
-        let unseen = self.unseen(&report, compared);
-        let wrong = wrong(&report);
+        let unseen = self.unseen(&report, absent.as_ref());
+        let mut wrong = wrong(&report);
+        if let Some(Absent::Gone(file)) = absent
+            && report.head.seq > 0
+        {
+            wrong.push(gone(&file));
+        }
         if self.json {
             output.json(&answer(&report, &wrong, &unseen));
         }
@@ -92,7 +110,7 @@ impl Verify {
     }
 
     /// The checkpoints that were named, or else those of the folder.
-    fn kept(&self, dir: &Path, output: &mut Output) -> Result<Option<Checkpoints>, Failure> {
+    fn kept(&self, dir: &Path, output: &mut Output) -> Result<Result<Checkpoints, Absent>, Failure> {
         let own = match config::checkpoints(dir) {
             Ok(own) => own,
             // An export needs no folder.
@@ -102,22 +120,20 @@ impl Verify {
         let file = match (&self.checkpoints, own.as_ref().map(|own| &own.to)) {
             (Some(file), _) => file.clone(),
             (None, Some(To::File(file))) if file.exists() => file.clone(),
-            (None, Some(To::File(file))) => {
-                output.warning(&format!("there are no checkpoints: {} is not there", file.display()));
-                return Ok(None);
-            }
-            (None, Some(To::Url(_)) | None) => return Ok(None),
+            (None, Some(To::File(file))) => return Ok(Err(Absent::Gone(file.clone()))),
+            (None, Some(To::Url(_))) => return Ok(Err(Absent::Sent)),
+            (None, None) => return Ok(Err(Absent::Unkept)),
         };
         // Of a folder whose key is at hand it is known which one it is; verification makes none.
         let key_file = own.map(|own| own.key).filter(|file| file.exists());
         let known = || SigningKey::in_file(&key_file?).ok().map(|key| key.public());
         let expected = self.public_key.or_else(known);
         let lines = File::open(&file).and_then(|opened| Checkpoints::read(BufReader::new(opened), expected));
-        lines.map(Some).map_err(|error| unreadable(&file, &error))
+        lines.map(Ok).map_err(|error| unreadable(&file, &error))
     }
 
     /// What this verification cannot show.
-    fn unseen(&self, report: &Report, compared: bool) -> Vec<String> {
+    fn unseen(&self, report: &Report, absent: Option<&Absent>) -> Vec<String> {
         let mut unseen = Vec::new();
         let end = report.head.seq;
         if self.filtered && report.unvouched > 0 {
@@ -141,11 +157,18 @@ impl Verify {
             None if self.head.is_some() => {
                 unseen.push("records that were cut off behind the head that was kept".into())
             }
-            None if !compared => unseen.push(format!(
+            None if absent.is_some() => unseen.push(format!(
                 "records that were cut off behind entry {end}, or a record that was made anew as a whole: nothing that \
                  was kept elsewhere was named"
             )),
             None => {}
+        }
+        if let Some(Absent::Sent) = absent {
+            unseen.push(
+                "whether the checkpoints agree: this folder sends them to an address; fetch their lines from there, and \
+                 name them with --checkpoints FILE"
+                    .into(),
+            );
         }
         if report.checkpoints.as_ref().is_some_and(|compared| compared.key.is_some() && !compared.key_was_expected) {
             unseen.push("checkpoints of another signer: no --public-key was named, so the file is believed".into());
@@ -163,11 +186,13 @@ impl Verify {
                 head.seq,
                 head.hash
             ),
+            false if head.seq == 1 => format!("1 record, head {}", head.hash),
             false => format!("{} records, head {}", head.seq, head.hash),
         };
         output.labelled(Style::Good, "ok", &held);
         if let Some(Compared { agreed, key: Some(key), last: Some((last, at)), .. }) = &report.checkpoints {
-            output.line(&format!("{agreed} checkpoints agree, the last of record {} at {at}, key {key}", last.seq));
+            let agree = if *agreed == 1 { "checkpoint agrees" } else { "checkpoints agree" };
+            output.line(&format!("{agreed} {agree}, the last of record {} at {at}, key {key}", last.seq));
         }
         unseen.iter().for_each(|text| output.note(&format!("not seen: {text}")));
         if report.checkpoints.is_none() && self.head.is_none() {
@@ -211,30 +236,33 @@ fn wrong(report: &Report) -> Vec<Wrong> {
     broken.chain(mismatches).collect()
 }
 
+/// Checkpoints that should be there: whoever cuts the record would take them away as well.
+fn gone(file: &Path) -> Wrong {
+    let text = format!(
+        "its checkpoints are not there: {} was taken away, or not made yet; name a copy with --checkpoints FILE",
+        file.display()
+    );
+    Wrong { what: "no_checkpoint", record: None, line: None, text }
+}
+
 fn answer(report: &Report, wrong: &[Wrong], unseen: &[String]) -> Value {
     let checkpoints = report.checkpoints.as_ref().map(|compared| {
         let last = compared.last.map(|(head, at)| json!({ "record": head.seq, "at": at.to_string() }));
         let Compared { lines, agreed, others, key, .. } = compared;
         json!({ "lines": lines, "agreed": agreed, "others": others, "key": key, "last": last })
     });
-    let mut answer = json!({
+    let answer = json!({
         "ok": wrong.is_empty(),
         "records": report.head.seq,
         "head": report.head.hash,
         "checkpoints": checkpoints,
         "unseen": unseen,
     });
-    if let Some(first) = wrong.first() {
-        answer["problem"] = json!(first.text);
-        answer["record"] = json!(first.record);
-        answer["problems"] = wrong
-            .iter()
-            .map(|Wrong { what, record, line, text }| {
-                json!({ "what": what, "record": record, "line": line, "message": text })
-            })
-            .collect();
-    }
-    answer
+    let Some(first) = wrong.first() else { return answer };
+    let problem = |Wrong { what, record, line, text }: &Wrong| json!({ "what": what, "record": record, "line": line, "message": text });
+    let answer = with(answer, "problem", json!(first.text));
+    let answer = with(answer, "record", json!(first.record));
+    with(answer, "problems", wrong.iter().map(problem).collect::<Vec<_>>())
 }
 
 fn unreadable(file: &Path, error: &std::io::Error) -> Failure {

@@ -88,7 +88,8 @@ fn evidence_is_looked_at_though_the_contracts_and_the_key_are_gone() {
     assert!(!folder.join("state/checkpoints.key").exists(), "verification makes no key");
     std::fs::remove_file(folder.join("kept.jsonl")).unwrap();
     let without = audit(&folder, &["verify"]);
-    assert!(without.exit == Some(0) && without.stderr.contains("there are no checkpoints"), "{without:?}");
+    assert!(without.exit == Some(3) && without.stderr.contains("its checkpoints are not there"), "{without:?}");
+    assert_eq!(whats(&audit(&folder, &["verify", "--json"])), ["no_checkpoint"]);
 }
 
 #[test]
@@ -147,6 +148,7 @@ fn an_export_is_verified_where_there_is_no_folder() {
     let elsewhere = tempfile::tempdir().unwrap();
     let file = |name: &str| elsewhere.path().join(name).to_str().unwrap().to_owned();
     let exported = audit(&folder, &["export", "--jsonl"]).stdout;
+    assert_eq!(audit(&folder, &["export"]).stdout, exported, "there is one form");
     std::fs::write(file("all.jsonl"), &exported).unwrap();
     std::fs::copy(folder.join("kept.jsonl"), file("kept.jsonl")).unwrap();
     let verify = |more: &[&str]| {

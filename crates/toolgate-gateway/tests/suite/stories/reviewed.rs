@@ -140,6 +140,14 @@ fn policies_with_faults_review_nothing() {
     let review = audit(dir, &["replay", "--policies", &new]);
     assert_eq!(review.exit, Some(2), "{review:?}");
     assert!(review.stderr.contains("refunds.cedar:1:") && review.stderr.contains("create_refund"), "{review:?}");
+    let blamed = format!("with the policies of {new}; nothing was decided");
+    assert!(review.stderr.contains(&blamed) && review.stderr.contains(&format!("hint: mend {new}")), "{review:?}");
+    for file in ["reads.cedar", "refunds.cedar"] {
+        fs::remove_file(Path::new(&new).join(file)).unwrap();
+    }
+    let empty = audit(dir, &["replay", "--policies", &new]);
+    assert_eq!(empty.exit, Some(2), "{empty:?}");
+    assert!(empty.stderr.contains("there is no policy in"), "{empty:?}");
     let missing = audit(dir, &["replay", "--policies", "nowhere"]);
     assert!(missing.stderr.starts_with("error[no_such_folder]: "), "{missing:?}");
 }
@@ -205,6 +213,20 @@ fn calls_that_were_decided_become_cases_that_hold() {
     assert_eq!(kept_as_case(&folder, &replayed)["expect"], "ok");
     let none = audit(folder.path(), &["case", "01J8Z3N0W7Q4V5X6Y7Z8A9B0C1"]);
     assert!(none.stderr.starts_with("error[unknown_ref]: "), "{none:?}");
+}
+
+#[test]
+fn a_replay_of_an_approved_call_is_the_case_of_its_first_call() {
+    let (folder, _) = traded();
+    let dir = folder.path().to_str().unwrap();
+    let waiting = Run::of(&mut toolgate(&["approvals", dir, "list", "--json", "--as", "mia@acme"]), "").json();
+    let id = waiting[0]["id"].as_str().unwrap();
+    let granted = Run::of(&mut toolgate(&["approvals", dir, "approve", id, "--as", "mia@acme"]), "");
+    assert_eq!(granted.exit, Some(0), "{granted:?}");
+    for _ in ["first", "again"] {
+        let made = called(&folder, "alice@acme", "create_refund", &refund("ord_1001", 9000));
+        assert_eq!(kept_as_case(&folder, &made)["expect"], "approval_required");
+    }
 }
 
 #[test]
