@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::{ArgGroup, Args, Subcommand, ValueEnum};
-use serde_json::{Value, json};
+use serde_json::Value;
 use toolgate::clock::Millis;
 use toolgate::gate::{NotRuled, Ruling};
 use toolgate::json::{self, Limits};

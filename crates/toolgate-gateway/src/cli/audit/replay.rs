@@ -229,6 +229,6 @@ fn shown(decided: &Decided) -> Value {
     let shown = json!({ "decision": decided.word(), "policies": decided.policies() });
     match decided {
         Decided::Forbidden { why } => with(shown, "why", json!(why)),
-        Decided::Permitted { .. } | Decided::NeedsApproval { .. } | Decided::Rule { .. } => shown,
+        Decided::Permitted { .. } | Decided::NeedsApproval { .. } | Decided::Rule { .. } | Decided::Invisible => shown,
     }
 }
