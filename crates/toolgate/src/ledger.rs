@@ -64,6 +64,7 @@ use crate::vault::Subject;
 pub use operator::{ActionState, History, NotNamed, SHORTEST_KEY, Wanted};
 pub(crate) use store::{Closing, GrantKey, NewEntry, Opened, Opening, Proposed, Question, Recall, Stamp, Taking};
 pub use store::{Store, StoreError};
+pub(crate) use subjects::Whose;
 
 /// The identity of an action: the digest of its tenant, scope, tool and key. INVARIANT (no contract in a key): neither a
 /// contract's nor a policy's digest is part of it, so an edited description never makes a second action.
