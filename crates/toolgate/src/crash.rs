@@ -3,6 +3,7 @@
 //! or said. A release build has nothing of this; `tests/crash` of the gateway drives it.
 
 /// A point between a reservation and its end.
+#[cfg_attr(not(debug_assertions), expect(dead_code, reason = "only a debug build dies at one"))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Point {
     /// Everything is decided, and nothing of it is durable.

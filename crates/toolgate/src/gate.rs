@@ -26,7 +26,7 @@ use crate::catalogue::Catalogue;
 use crate::clock::Clock;
 use crate::contract::{Contract, Registry, ToolFault};
 use crate::fault::Fault;
-use crate::ledger::{self, Store, StoreError};
+use crate::ledger::{self, Store, StoreError, Whose};
 use crate::policy::Policies;
 use crate::recovery::Recovery;
 use crate::redaction::{Redaction, Redactor};
@@ -120,7 +120,7 @@ impl Gate {
 
     /// The line.
     async fn pass(&self, named: Named, heading: &Heading, gone: &CancellationToken) -> Result<Settled, Stop> {
-        let (mut admitted, redactor) = self.admit(named, heading).await?;
+        let (mut admitted, redactor, whose) = self.admit(named, heading).await?;
         for _ in 0..=WAYS_BACK {
             let informed = self.line.inform.enter(admitted, &redactor, gone).await?;
             let permitted = match self.line.permit.enter(informed) {
@@ -130,6 +130,11 @@ impl Gate {
                     continue;
                 }
             };
+            if let Some(whose) = whose.as_ref().filter(|_| permitted.informed().runs())
+                && let Err(error) = self.line.store.keep(whose).await
+            {
+                return Err(Stop::fault(error, permitted.withdraw().withdraw().into_trace()));
+            }
             match self.line.reserve.enter(permitted, |permitted| heading.intent(permitted, self.now())).await? {
                 Reservation::Reserved(reserved) => {
                     let ran = self.line.run.enter(*reserved, gone.clone()).await;
@@ -144,7 +149,7 @@ impl Gate {
     }
 
     /// The first stage, and from it on what the record tells of the call itself.
-    async fn admit(&self, named: Named, heading: &Heading) -> Result<(Admitted, Arc<Redactor>), Stop> {
+    async fn admit(&self, named: Named, heading: &Heading) -> Result<(Admitted, Arc<Redactor>, Option<Whose>), Stop> {
         let admitted = self.line.admit.enter(named, heading.session(), heading.reference());
         let admitted = admitted.map_err(|unadmitted| {
             heading.unadmitted(&unadmitted);
@@ -152,16 +157,16 @@ impl Gate {
             stop
         })?;
         let tool = admitted.tool();
-        let salt = match admitted.subject() {
-            Some(name) => match self.line.store.salt(admitted.session().tenant(), name).await {
-                Ok(salt) => Some(salt),
+        let whose = match admitted.subject() {
+            Some(name) => match self.line.store.whose(admitted.session().tenant(), name).await {
+                Ok(whose) => Some(whose),
                 Err(error) => return Err(Stop::fault(error, admitted.into_trace())),
             },
             None => None,
         };
-        let redactor = Arc::new(self.line.redaction.of_call(tool.mark, salt.as_ref()));
+        let redactor = Arc::new(self.line.redaction.of_call(tool.mark, whose.as_ref().map(Whose::salt)));
         heading.admitted(&admitted, self.line.policies.slice_digest(&tool.contract.name), &redactor);
-        Ok((admitted, redactor))
+        Ok((admitted, redactor, whose))
     }
 
     /// A denial holds only while the ground stands that it rests on.
@@ -252,7 +257,7 @@ impl Gate {
         let heading = Heading::of(named.call(), session, &self.line.redaction);
         let gone = CancellationToken::new();
         let judged = match self.admit(named, &heading).await {
-            Ok((admitted, redactor)) => match self.line.inform.enter(admitted, &redactor, &gone).await {
+            Ok((admitted, redactor, _)) => match self.line.inform.enter(admitted, &redactor, &gone).await {
                 Ok(informed) => self.line.permit.enter(informed).map_err(|denied| denied.into_stop()),
                 Err(stop) => Err(stop),
             },

@@ -66,7 +66,7 @@ pub(crate) use store::{
     Closing, GrantKey, NewEntry, Opened, Opening, Pending, Proposed, Question, Recall, Stamp, Taking,
 };
 pub use store::{Store, StoreError};
-pub(crate) use subjects::Erasing;
+pub(crate) use subjects::{Erasing, Whose};
 
 /// The identity of an action: the digest of its tenant, scope, tool and key. INVARIANT (no contract in a key): neither a
 /// contract's nor a policy's digest is part of it, so an edited description never makes a second action.

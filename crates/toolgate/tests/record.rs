@@ -261,6 +261,33 @@ async fn a_person_is_erased_within_their_tenant_alone() {
     assert!(gate.store().verify(None).await.unwrap().is_ok());
 }
 
+#[tokio::test]
+async fn a_name_that_a_model_wrote_left_a_key_behind_though_nothing_ran() {
+    let personal = json!({ "name": { "type": "string", "x-personal": true }, "id": { "type": "string" } });
+    let more = json!({ "input": { "properties": personal, "required": ["id"] }, "subject": "{id}" });
+    let never = "@id(\"never\") forbid (principal, action, resource) when { context.input.id == \"c2\" };";
+    let gate = gate(vec![tool("note", "write", json!({}), more)], &[PERMIT, never], Kept::Values);
+    let by = Session::new(Principal::new("os", "operator#1"), "acme");
+    let dry = Call::new("call_1", "note", r#"{"name":"Ada","id":"c1"}"#);
+    assert!(gate.dry_run(dry, &alice()).await.unwrap().is_ok());
+    for _ in 0..2 {
+        assert_eq!(call(&gate, "note", r#"{"name":"Ada","id":"c2"}"#).await.code(), Some(Code::Forbidden));
+    }
+    for id in ["c1", "c2"] {
+        assert_eq!(gate.erase(id, &by, InDoubt::Spared).await, Err(NotErased::Nobody), "{id}");
+    }
+    assert!(call(&gate, "note", r#"{"name":"Ada","id":"c1"}"#).await.is_ok());
+    assert_eq!(gate.erase("c1", &by, InDoubt::Spared).await.unwrap().actions, 1);
+    assert_eq!(call(&gate, "note", r#"{"name":"Ada","id":"c1"}"#).await.code(), Some(Code::AlreadyDone));
+    assert_eq!(gate.erase("c1", &by, InDoubt::Spared).await, Err(NotErased::Nobody), "it ran no more");
+    let records = records(&gate).await;
+    let refused: Vec<&Value> = records.iter().filter(|record| record["kind"] == "refusal").collect();
+    assert_ne!(refused[0]["arguments"]["name"], refused[1]["arguments"]["name"]);
+    let of_one =
+        |kind: &str| records.iter().find(|record| record["kind"] == kind).unwrap()["arguments"]["name"].clone();
+    assert_eq!(of_one("intent"), of_one("outcome"));
+}
+
 #[test]
 fn a_subject_that_may_be_absent_or_names_no_argument_is_a_fault_of_the_contract() {
     for (subject, told) in [("{nobody}", "names no argument"), ("{id}", "may be absent"), ("{fact.x/y}", "facts")] {

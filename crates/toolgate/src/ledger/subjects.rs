@@ -1,6 +1,8 @@
 //! Whose personal data a store holds: the salts by which they can be told and read, until somebody is erased.
 
-use super::rows::{Rows, Stored};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::rows::Rows;
 use super::transact;
 use super::{Store, StoreError};
 use crate::audit::Record;
@@ -17,14 +19,40 @@ pub(crate) enum Erasing {
     InDoubt(usize),
 }
 
+/// What the personal data of one call are digested with.
+pub(crate) struct Whose {
+    subject: Subject,
+    salt: Salt,
+    /// Whether it stands in the store, or did: what was erased never comes back.
+    stands: AtomicBool,
+}
+
 impl Store {
-    /// What the personal data of this name within the tenant are digested and sealed with: made where there is none.
-    pub(crate) async fn salt(&self, tenant: &str, name: &str) -> Result<Salt, StoreError> {
+    /// What the personal data of this name within the tenant are digested with. Where nothing was kept of them it is made,
+    /// and stands nowhere: a name that a model wrote leaves nothing behind until a call of theirs runs.
+    pub(crate) async fn whose(&self, tenant: &str, name: &str) -> Result<Whose, StoreError> {
         let subject = self.key().subject(tenant, name);
-        if let Some(salt) = self.read(move |rows| rows.salt(subject)).await? {
-            return Ok(salt);
+        let standing = self.read(move |rows| rows.salt(subject)).await?;
+        let stands = AtomicBool::new(standing.is_some());
+        let salt = match standing {
+            Some(salt) => salt,
+            None => Salt::generate().map_err(|error| StoreError::Broken(error.to_string()))?,
+        };
+        Ok(Whose { subject, salt, stands })
+    }
+
+    /// Keeps what the personal data of a call are digested with, since it is about to run. Where another call was faster,
+    /// that of the other one stands.
+    pub(crate) async fn keep(&self, whose: &Whose) -> Result<(), StoreError> {
+        if whose.stands.swap(true, Ordering::SeqCst) {
+            return Ok(());
         }
-        self.write(move |rows| salt_of(rows, subject)).await
+        let (subject, salt) = (whose.subject, whose.salt.clone());
+        let keep = move |rows: &mut dyn Rows| match rows.salt(subject)? {
+            Some(_) => Ok(()),
+            None => rows.put_salt(subject, &salt),
+        };
+        self.write(keep).await
     }
 
     /// How many actions are a subject's; `None` where nothing was kept, or all of it is erased already.
@@ -52,11 +80,8 @@ impl Store {
     }
 }
 
-fn salt_of(rows: &mut dyn Rows, subject: Subject) -> Stored<Salt> {
-    if let Some(salt) = rows.salt(subject)? {
-        return Ok(salt);
+impl Whose {
+    pub(crate) fn salt(&self) -> &Salt {
+        &self.salt
     }
-    let salt = Salt::generate().map_err(|error| StoreError::Broken(error.to_string()))?;
-    rows.put_salt(subject, &salt)?;
-    Ok(salt)
 }

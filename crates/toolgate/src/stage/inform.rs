@@ -323,6 +323,14 @@ impl Informed {
         self.known.action.as_ref()
     }
 
+    /// Whether it runs next if nothing is against it: it was not done already.
+    pub(crate) fn runs(&self) -> bool {
+        match self.known.action.as_ref().map(|action| &action.recalled) {
+            Some(Recalled::Fresh | Recalled::Reopen | Recalled::Anew) | None => true,
+            Some(Recalled::Replay(_) | Recalled::Conflict) => false,
+        }
+    }
+
     pub(crate) fn facts(&self) -> &Arc<Map<String, Value>> {
         &self.known.facts
     }
