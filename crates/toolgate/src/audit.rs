@@ -158,8 +158,12 @@ impl Head {
 /// Wide enough for all that a gate writes.
 const BODY: Limits = Limits { size: usize::MAX, depth: 512, members: usize::MAX };
 
-/// How much of the record is read at once.
-const PAGE: usize = 1000;
+/// How much of the record one page of a list looks through, and how much of it is read at once: an entry may be of a
+/// megabyte.
+const LOOKED_THROUGH: u64 = 1000;
+const PAGE: u64 = 100;
+/// A page of a list that holds this much is long enough.
+const BYTES: usize = 16 << if cfg!(test) { 10 } else { 20 };
 
 impl Store {
     /// The end of the record.
@@ -183,18 +187,25 @@ impl Store {
         limit: usize,
     ) -> Result<Page<Sealed>, StoreError> {
         let end = self.head().await?.seq.saturating_add(1).min(before.unwrap_or(u64::MAX));
-        let after = end.saturating_sub(1).saturating_sub(u64::try_from(PAGE).unwrap_or(u64::MAX));
-        let mut records = self.records(after, PAGE).await?;
         let mut page = Page { items: Vec::new(), next: None };
-        records.reverse();
-        for record in records.into_iter().filter(|record| record.seq < end && record.tells_of(tenant)) {
-            if page.items.len() == limit {
-                return Ok(page);
+        let mut last = end.saturating_sub(1);
+        let stop = last.saturating_sub(LOOKED_THROUGH);
+        let mut bytes = 0;
+        while last > stop {
+            let after = last.saturating_sub(PAGE).max(stop);
+            let mut records = self.records(after, usize::try_from(last - after).unwrap_or(usize::MAX)).await?;
+            records.reverse();
+            for record in records.into_iter().filter(|record| record.seq <= last && record.tells_of(tenant)) {
+                if page.items.len() == limit || bytes >= BYTES {
+                    return Ok(page);
+                }
+                bytes += record.body.len();
+                page.next = Some(record.seq);
+                page.items.push(record);
             }
-            page.next = Some(record.seq);
-            page.items.push(record);
+            last = after;
         }
-        page.next = Some(after + 1).filter(|_| after > 0);
+        page.next = Some(stop + 1).filter(|_| stop > 0);
         Ok(page)
     }
 

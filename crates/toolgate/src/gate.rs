@@ -307,9 +307,14 @@ impl Gate {
         self.line.policies.count()
     }
 
-    /// The approvals of the session's tenant, newest first.
+    /// The newest approvals of the session's tenant, a thousand at most, newest first.
     pub async fn approvals(&self, session: &Session) -> Result<Vec<Approval>, Fault> {
         Ok(self.line.store.approvals(session.tenant().to_owned()).await?)
+    }
+
+    /// The approval with this id, where it is of the session's tenant.
+    pub async fn approval(&self, id: &str, session: &Session) -> Result<Option<Approval>, Fault> {
+        Ok(self.line.store.approval(id.to_owned(), session.tenant().to_owned()).await?)
     }
 
     /// Says yes to everything that this person may answer of a pending approval. It runs nothing: the same call, sent
@@ -326,8 +331,8 @@ impl Gate {
     /// What a person's answer would make of a pending approval. Nothing is decided.
     pub async fn dry_decide(&self, id: &str, by: &Session, decision: Decision) -> Result<Approval, NotDecided> {
         let (now, store) = (self.line.clock.now(), &self.line.store);
-        let approvals = store.approvals(by.tenant().to_owned()).await.map_err(|_| NotDecided::Store)?;
-        let mut approval = approvals.into_iter().find(|approval| approval.id == id).ok_or(NotDecided::Missing)?;
+        let found = store.approval(id.to_owned(), by.tenant().to_owned()).await.map_err(|_| NotDecided::Store)?;
+        let mut approval = found.ok_or(NotDecided::Missing)?;
         approval.decide(by, decision, now, now.after(self.line.granted_for))?;
         Ok(approval)
     }

@@ -32,7 +32,9 @@
 //! `step` is the whole machine: no clock and no store inside. A store runs it within one transaction and persists
 //! what it returns. The tests in `ledger/model.rs` walk through all that two processes can do with it.
 
+// A bench is a crate of its own: what it measures must be public, and is no part of the interface.
 #[cfg(feature = "bench")]
+#[doc(hidden)]
 pub mod door;
 #[cfg(test)]
 mod interleavings;

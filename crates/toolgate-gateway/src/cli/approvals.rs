@@ -103,13 +103,12 @@ impl Approvals {
             }
             Action::Show { id, common } => {
                 let session = common.session(&loaded)?;
-                let approvals = loaded.gate.approvals(&session).await?;
-                let Some(one) = approvals.iter().find(|one| one.id == id) else {
+                let Some(one) = loaded.gate.approval(&id, &session).await? else {
                     return Err(missing(&dir));
                 };
                 match common.json {
-                    true => output.json(&shown::approval(one, now)),
-                    false => show(one, now, output),
+                    true => output.json(&shown::approval(&one, now)),
+                    false => show(&one, now, output),
                 }
                 if one.state_at(now) == "pending" {
                     output.next(&format!("toolgate approvals {} approve {id} --as USER@TENANT", dir.display()));

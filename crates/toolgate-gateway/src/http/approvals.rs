@@ -8,7 +8,7 @@ use axum::extract::{Path, RawQuery, State};
 use axum::http::{HeaderMap, Request};
 use axum::response::Response;
 use serde_json::{Value, json};
-use toolgate::approval::{Approval, Decision, NotDecided};
+use toolgate::approval::{Decision, NotDecided};
 use toolgate::json::Limits;
 use toolgate::session::Session;
 
@@ -42,7 +42,7 @@ pub(super) async fn listed(door: &Door, session: &Session, query: Option<&str>) 
         return Err(problem.hint(format!("known: {}", STATES.join(", "))));
     }
     let now = door.gate().now();
-    let approvals = all(door, session).await?;
+    let approvals = door.gate().approvals(session).await.map_err(|fault| door.unavailable(&fault))?;
     let of_state = approvals.iter().filter(|one| wanted.is_none_or(|wanted| one.state_at(now) == wanted));
     let listed: Vec<Value> = of_state.take(limit).map(|one| shown::approval(one, now)).collect();
     Ok(json_response(&json!({ "approvals": listed })))
@@ -60,9 +60,9 @@ pub(super) async fn show(
 }
 
 pub(super) async fn shown_by(door: &Door, session: &Session, id: &str) -> Result<Response, Problem> {
-    let approvals = all(door, session).await?;
-    let approval = approvals.iter().find(|one| one.id == id).ok_or_else(|| not_decided(&NotDecided::Missing))?;
-    Ok(json_response(&shown::approval(approval, door.gate().now())))
+    let found = door.gate().approval(id, session).await.map_err(|fault| door.unavailable(&fault))?;
+    let approval = found.ok_or_else(|| not_decided(&NotDecided::Missing))?;
+    Ok(json_response(&shown::approval(&approval, door.gate().now())))
 }
 
 pub(super) async fn decide(
@@ -109,10 +109,6 @@ fn decision(body: &[u8]) -> Result<Decision, Problem> {
     };
     members.end()?;
     said.ok_or_else(|| Problem::new(Kind::BrokenEnvelope, "the decision is missing"))
-}
-
-async fn all(door: &Door, session: &Session) -> Result<Vec<Approval>, Problem> {
-    door.gate().approvals(session).await.map_err(|fault| door.unavailable(&fault))
 }
 
 fn not_decided(reason: &NotDecided) -> Problem {

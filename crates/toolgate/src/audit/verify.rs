@@ -230,7 +230,7 @@ impl Verifier {
         let seen = self.runs.iter().map(|(first, last)| last - first + 1).sum();
         let unvouched = self.runs.iter().map(|(first, last)| {
             let up_to = vouched.partition_point(|seq| seq <= last).checked_sub(1).and_then(|at| vouched.get(at));
-            last + 1 - up_to.map_or(*first, |seq| (seq + 1).max(*first))
+            last - up_to.map_or(first - 1, |seq| (first - 1).max(*seq))
         });
         Report { head: self.head, seen, unvouched: unvouched.sum(), broken, checkpoints }
     }

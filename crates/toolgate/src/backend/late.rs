@@ -55,7 +55,7 @@ pub(crate) struct Case {
 pub(crate) struct Place(Mutex<Option<Arc<dyn Desk>>>);
 
 /// How long an answer is of use once its call has ended.
-const LATEST: Duration = Duration::from_millis(if cfg!(test) { 100 } else { 300_000 });
+const LATEST: Duration = Duration::from_millis(if cfg!(test) { 1000 } else { 300_000 });
 
 impl Late {
     pub(crate) fn new(case: Arc<Case>) -> Self {

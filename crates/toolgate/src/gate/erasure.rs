@@ -13,6 +13,9 @@ pub struct Erased {
     pub subject: Digest,
     /// How many actions in the ledger were theirs. Their arguments, facts and answers cannot be read any more.
     pub actions: usize,
+    /// Whether a copy of the key that was deleted still lies in the log beside the store, because somebody reads an old
+    /// moment of it. Once they have ended it goes with the next opening of the store, or with whoever keeps it open now.
+    pub in_log: bool,
 }
 
 /// What to do where an action of theirs runs, or nobody knows how it ended: once it is erased it cannot be reconciled.
@@ -49,10 +52,10 @@ pub async fn erase(
 ) -> Result<Erased, NotErased> {
     let subject = store.key().subject(by.tenant(), subject);
     let actions = store.actions_of(subject).await?.ok_or(NotErased::Nobody)?;
-    let erased = Erased { subject: Digest::from(*subject.as_bytes()), actions };
+    let erased = Erased { subject: Digest::from(*subject.as_bytes()), actions, in_log: false };
     let record = records::erased(&erased, by, now);
     match store.erase(subject, in_doubt == InDoubt::Spared, record).await? {
-        Erasing::Erased => Ok(erased),
+        Erasing::Erased => Ok(Erased { in_log: store.is_stained(), ..erased }),
         Erasing::Nobody => Err(NotErased::Nobody),
         Erasing::InDoubt(count) => Err(NotErased::InDoubt(count)),
     }

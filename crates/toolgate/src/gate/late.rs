@@ -76,7 +76,7 @@ mod tests {
     /// What is left of a gate that made one call, and was dropped.
     async fn dropped(slow: &Arc<Slow>) -> Weak<Recorder> {
         let keys: Value = json!({
-            "description": "Pays. Moves money.", "effect": "write", "deadline": "20ms",
+            "description": "Pays. Moves money.", "effect": "write", "deadline": "50ms", "once": {"retain": "1h"},
             "input": {"properties": {"cents": {"type": "integer"}}, "required": ["cents"]},
         });
         let gate = Gate::builder()

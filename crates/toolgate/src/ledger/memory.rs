@@ -297,8 +297,9 @@ impl Rows for Tables {
         Ok(self.approvals.iter().rev().filter(|approval| GrantKey::of(approval) == *call).cloned().collect())
     }
 
-    fn approvals_of_tenant(&self, tenant: &str) -> Stored<Vec<Approval>> {
-        Ok(self.approvals.iter().rev().filter(|approval| approval.tenant == tenant).cloned().collect())
+    fn approvals_of_tenant(&self, tenant: &str, limit: usize) -> Stored<Vec<Approval>> {
+        let of_tenant = self.approvals.iter().rev().filter(|approval| approval.tenant == tenant);
+        Ok(of_tenant.take(limit).cloned().collect())
     }
 
     fn count_pending(&self, tenant: &str, principal: &str, now: Millis) -> Stored<usize> {

@@ -62,9 +62,9 @@ pub const SHORTEST_KEY: usize = 8;
 /// How many entries one page of a list looks through.
 const LOOKED_THROUGH: usize = 1000;
 
-/// How much of the record is read at once, and how often, to find what tells of one action.
-const RECORDS: usize = 1000;
-const PAGES: usize = 50;
+/// How much of the record is read at once, and how often, to find what tells of one action. An entry may be of a megabyte.
+const RECORDS: usize = 100;
+const PAGES: usize = 500;
 
 impl ActionState {
     /// All of them, in the order of the documentation.
@@ -200,16 +200,18 @@ impl State {
 fn page(rows: &dyn Rows, wanted: &Wanted, before: Option<u64>, limit: usize) -> Stored<Page<Listed>> {
     let before = before.unwrap_or(u64::MAX);
     let entries = match wanted.state {
-        Some(state) => rows.entries_in(state, before, LOOKED_THROUGH)?,
-        None => rows.entries_before(before, LOOKED_THROUGH)?,
+        Some(state @ (ActionState::Open | ActionState::Unknown)) => rows.entries_in(state, before, LOOKED_THROUGH)?,
+        // These have no index of their own, and one that is rare would be looked for through the whole ledger.
+        Some(ActionState::Done | ActionState::Failed) | None => rows.entries_before(before, LOOKED_THROUGH)?,
     };
     let seen_all = entries.len() < LOOKED_THROUGH;
     let last = entries.last().map(|(number, _)| *number);
     let of = |said: &Option<String>, own: &str| said.as_deref().is_none_or(|said| said == own);
     let mut page = Page { items: Vec::new(), next: None };
     for (number, entry) in entries {
-        let Entry { action, .. } = &entry;
-        if !of(&wanted.tenant, &action.tenant) || !of(&wanted.tool, &action.tool) {
+        let Entry { action, state, .. } = &entry;
+        let other = wanted.state.is_some_and(|wanted| wanted != state.named());
+        if other || !of(&wanted.tenant, &action.tenant) || !of(&wanted.tool, &action.tool) {
             continue;
         }
         if page.items.len() == limit {

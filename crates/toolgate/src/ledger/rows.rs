@@ -81,8 +81,8 @@ pub(super) trait Rows {
     fn forget_approvals(&mut self, until: Millis, limit: usize) -> Stored<usize>;
     /// All approvals of one call, newest first.
     fn approvals_of_call(&self, call: &GrantKey) -> Stored<Vec<Approval>>;
-    /// All approvals of one tenant, newest first.
-    fn approvals_of_tenant(&self, tenant: &str) -> Stored<Vec<Approval>>;
+    /// At most `limit` approvals of one tenant, newest first.
+    fn approvals_of_tenant(&self, tenant: &str, limit: usize) -> Stored<Vec<Approval>>;
     /// The number of approvals that wait for somebody and have not expired.
     fn count_pending(&self, tenant: &str, principal: &str, now: Millis) -> Stored<usize>;
 

@@ -18,6 +18,7 @@ mod worker;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -62,6 +63,8 @@ pub(super) struct SqliteLedger {
     /// It reads what people ask for, which may be long.
     lister: Worker,
     vault: Arc<Vault>,
+    /// Whether the log still holds what was erased, because somebody reads an old moment of it.
+    stained: Arc<AtomicBool>,
     lock: OwnerLock,
 }
 
@@ -105,13 +108,18 @@ impl SqliteLedger {
             Worker::reader(name, file, reading, Some(Arc::clone(&vault)))
         };
         let (reader, lister) = (reader("ledger-reader")?, reader("ledger-lister")?);
-        let checkpoints = Checkpoints::new(connect(path)?)?;
+        let stained = Arc::new(AtomicBool::new(false));
+        let checkpoints = Checkpoints::new(connect(path)?, Arc::clone(&stained))?;
         let writer = Worker::writer(file, writing, Arc::clone(&vault), checkpoints)?;
-        Ok(Self { writer, reader, lister, vault, lock })
+        Ok(Self { writer, reader, lister, vault, stained, lock })
     }
 
     pub(super) fn key(&self) -> &GateKey {
         self.vault.key()
+    }
+
+    pub(super) fn is_stained(&self) -> bool {
+        self.stained.load(Ordering::SeqCst)
     }
 
     /// Lets the file grow no further, as a full disk would; `false` makes room again.

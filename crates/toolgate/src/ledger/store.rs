@@ -172,6 +172,9 @@ enum Kind {
     View(SqliteView),
 }
 
+/// How many approvals of a tenant are listed: each holds the arguments of a call.
+pub(super) const APPROVALS: usize = 1000;
+
 impl Store {
     /// A store in the memory of this process, for tests and for gates whose writes need not survive it.
     pub fn memory() -> Self {
@@ -222,6 +225,18 @@ impl Store {
             Kind::Sqlite(ledger) => ledger.owner(),
             #[cfg(feature = "sqlite")]
             Kind::View(view) => view.owner(),
+        }
+    }
+
+    /// Whether a copy of what this process erased still lies in the log beside the file. It cannot be cut while somebody
+    /// reads an old moment of it.
+    pub(crate) fn is_stained(&self) -> bool {
+        match &*self.0 {
+            Kind::Memory(_) => false,
+            #[cfg(feature = "sqlite")]
+            Kind::Sqlite(ledger) => ledger.is_stained(),
+            #[cfg(feature = "sqlite")]
+            Kind::View(_) => false,
         }
     }
 
@@ -323,9 +338,14 @@ impl Store {
         self.write_at(now, move |rows, now| transact::decide(rows, &id, &answer, record, now))
     }
 
-    /// The approvals of a tenant, newest first.
+    /// The newest approvals of a tenant, at most [`APPROVALS`], newest first.
     pub(crate) fn approvals(&self, tenant: String) -> Pending<'_, Vec<Approval>> {
-        self.list(move |rows| rows.approvals_of_tenant(&tenant))
+        self.list(move |rows| rows.approvals_of_tenant(&tenant, APPROVALS))
+    }
+
+    /// The approval with this id, where it is the tenant's.
+    pub(crate) fn approval(&self, id: String, tenant: String) -> Pending<'_, Option<Approval>> {
+        self.list(move |rows| Ok(rows.approval(&id)?.filter(|approval| approval.tenant == tenant)))
     }
 
     /// The newest actions of a tenant that were first opened before the one with this number, at most `limit`. One page

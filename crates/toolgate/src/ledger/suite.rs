@@ -110,7 +110,9 @@ stories! {
         records_are_found_by_attempt_and_read_in_pages
         actions_are_listed_newest_first_by_tenant
         a_list_of_actions_passes_over_those_of_others_in_pages
-        records_are_listed_newest_first_by_tenant;
+        a_list_of_what_failed_looks_through_a_bounded_part_at_once
+        records_are_listed_newest_first_by_tenant
+        a_page_of_large_records_is_short;
 }
 
 /// One action of a test.

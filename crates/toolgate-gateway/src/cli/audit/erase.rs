@@ -44,7 +44,12 @@ impl Erase {
         let in_doubt = if self.even_unknown { InDoubt::Erased } else { InDoubt::Spared };
         match erase(&store, &self.subject, &operator, in_doubt, SystemClock.now()).await {
             Ok(erased) if self.json => {
-                output.json(&json!({ "ok": true, "subject": erased.subject, "actions": erased.actions }));
+                output.json(&json!({
+                    "ok": true,
+                    "subject": erased.subject,
+                    "actions": erased.actions,
+                    "in_log": erased.in_log,
+                }));
                 Ok(Exit::Ok)
             }
             Ok(erased) => {
@@ -59,6 +64,13 @@ impl Erase {
                     "stays: digests that nobody can make again, and who called what; they are {}",
                     erased.subject
                 ));
+                if erased.in_log {
+                    output.warning(
+                        "a copy of the deleted key is still in the log beside the store (-wal): another program reads an \
+                         old moment of it. End that program, and run any command that writes to the store; until then \
+                         whoever has the files can read what was erased",
+                    );
+                }
                 output.next(&format!("toolgate audit {} verify", dir.display()));
                 Ok(Exit::Ok)
             }

@@ -274,6 +274,21 @@ fn once_somebody_is_erased_equal_values_are_equal_no_more_and_the_chain_holds() 
 }
 
 #[test]
+fn who_erases_while_somebody_reads_the_store_is_told_that_a_copy_is_left_in_its_log() {
+    let desk = Desk::new("");
+    desk.call("charge_card", &carried("c17").to_string());
+    let reading = rusqlite::Connection::open(desk.0.path().join("state/toolgate.db")).unwrap();
+    reading.execute_batch("begin; select count(*) from salts;").unwrap();
+    let erased = desk.run(&["audit", "erase", "--subject", "c17", "--json"]);
+    assert_eq!((erased.exit, &erased.json()["in_log"]), (Some(0), &json!(true)), "{erased:?}");
+
+    desk.call("charge_card", &carried("c18").to_string());
+    drop(reading);
+    let erased = desk.run(&["audit", "erase", "--subject", "c18", "--json"]);
+    assert_eq!((erased.exit, &erased.json()["in_log"]), (Some(0), &json!(false)), "{erased:?}");
+}
+
+#[test]
 fn whoever_has_an_action_in_doubt_is_spared_unless_it_is_said() {
     let desk = Desk::new("");
     let charged = desk.call("charge_card", &carried("c17").to_string());

@@ -118,8 +118,8 @@ impl Rows for Failing<'_> {
     fn approvals_of_call(&self, call: &GrantKey) -> Stored<Vec<Approval>> {
         self.rows.approvals_of_call(call)
     }
-    fn approvals_of_tenant(&self, tenant: &str) -> Stored<Vec<Approval>> {
-        self.rows.approvals_of_tenant(tenant)
+    fn approvals_of_tenant(&self, tenant: &str, limit: usize) -> Stored<Vec<Approval>> {
+        self.rows.approvals_of_tenant(tenant, limit)
     }
     fn count_pending(&self, tenant: &str, principal: &str, now: Millis) -> Stored<usize> {
         self.rows.count_pending(tenant, principal, now)

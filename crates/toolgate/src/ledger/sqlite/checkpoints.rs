@@ -56,10 +56,9 @@ pub(super) struct Made {
 }
 
 impl Checkpoints {
-    pub(super) fn new(connection: Connection) -> Stored<Self> {
+    pub(super) fn new(connection: Connection, stained: Arc<AtomicBool>) -> Stored<Self> {
         connection.busy_timeout(WAIT)?;
         let (nudges, nudged) = sync_channel(1);
-        let stained = Arc::new(AtomicBool::new(false));
         let flag = Arc::clone(&stained);
         let thread = start("ledger-checkpoints", move || run(&connection, &nudged, &flag))?;
         Ok(Self { nudges: Some(nudges), thread: Some(thread), written: Cell::new(0), stained })
@@ -76,7 +75,7 @@ impl Checkpoints {
         }
     }
 
-    /// Cuts the log, which still holds what was just erased. Where somebody reads an old moment of it for long it is
+    /// Cuts the log, which still holds what was just erased, before anybody is told that it was. Where somebody reads an old moment of it for long it is
     /// left to the thread, which goes on trying.
     pub(super) fn leave_no_trace(&self, writing: &Connection) {
         if !cut(writing).is_ok_and(|made| made.whole) {

@@ -61,6 +61,7 @@ const TABLES: &str = "
     ) STRICT;
     CREATE INDEX entries_open ON entries (owner, lease_end) WHERE state = 'open';
     CREATE INDEX entries_unknown ON entries (id) WHERE state = 'unknown';
+    CREATE INDEX entries_first ON entries (first_ref);
     CREATE INDEX entries_closed ON entries (lapses_at) WHERE lapses_at IS NOT NULL;
     CREATE TABLE answers (id INTEGER PRIMARY KEY, sealed BLOB NOT NULL) STRICT;
     CREATE TABLE lane_keys (half BLOB NOT NULL, id INTEGER NOT NULL, PRIMARY KEY (half, id)) STRICT, WITHOUT ROWID;

@@ -367,8 +367,9 @@ impl Rows for Tables<'_> {
         )
     }
 
-    fn approvals_of_tenant(&self, tenant: &str) -> Stored<Vec<Approval>> {
-        self.approvals("SELECT body FROM approvals WHERE tenant = ?1 ORDER BY number DESC", params![tenant])
+    fn approvals_of_tenant(&self, tenant: &str, limit: usize) -> Stored<Vec<Approval>> {
+        let sql = "SELECT body FROM approvals WHERE tenant = ?1 ORDER BY number DESC LIMIT ?2";
+        self.approvals(sql, params![tenant, at_most(limit)])
     }
 
     fn count_pending(&self, tenant: &str, principal: &str, now: Millis) -> Stored<usize> {

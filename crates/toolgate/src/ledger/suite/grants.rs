@@ -146,4 +146,8 @@ pub(super) async fn approvals_are_listed_newest_first_by_tenant(store: &Store) {
     store.propose(other, 9, Box::new(|_| record(Kind::Proposal)), NOW).await.unwrap();
     let listed = store.approvals("acme".into()).await.unwrap();
     assert_eq!(listed.iter().map(|approval| approval.id.as_str()).collect::<Vec<_>>(), ["ap_3", "ap_1", "ap_2"]);
+    let newest = store.list(|rows| rows.approvals_of_tenant("acme", 2)).await.unwrap();
+    assert_eq!(newest.len(), 2, "a list is bounded");
+    let found = async |id: &str| store.approval(id.into(), "acme".into()).await.unwrap().map(|approval| approval.id);
+    assert_eq!((found("ap_2").await.as_deref(), found("ap_4").await), (Some("ap_2"), None), "of the tenant alone");
 }

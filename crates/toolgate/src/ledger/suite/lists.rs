@@ -59,6 +59,21 @@ pub(super) async fn a_list_of_actions_passes_over_those_of_others_in_pages(store
     assert_eq!((rest.items.len(), rest.next), (1, None));
 }
 
+pub(super) async fn a_list_of_what_failed_looks_through_a_bounded_part_at_once(store: &Store) {
+    let failed = Act::new("mine");
+    open(store, &failed).await;
+    close(store, &failed, 1, Verdict::Failed).await;
+    for _ in 0..1000 {
+        let name: &'static str = Box::leak(Ref::fresh().to_string().into_boxed_str());
+        open(store, &Act { lane: name, ..Act::new(name) }).await;
+    }
+    let wanted = crate::ledger::Wanted { state: Some(crate::ledger::ActionState::Failed), ..Default::default() };
+    let first = store.ledger(wanted.clone(), None, 9).await.unwrap();
+    assert!(first.items.is_empty() && first.next.is_some());
+    let rest = store.ledger(wanted, first.next, 9).await.unwrap();
+    assert_eq!((rest.items.len(), rest.items[0].state, rest.next), (1, "failed", None));
+}
+
 pub(super) async fn records_are_listed_newest_first_by_tenant(store: &Store) {
     let of = |tenant: &str| {
         let body = Map::from_iter([("tenant".to_owned(), json!(tenant))]);
@@ -72,4 +87,24 @@ pub(super) async fn records_are_listed_newest_first_by_tenant(store: &Store) {
     assert_eq!((seqs(&first), first.next), (vec![4, 3], Some(3)));
     let rest = store.records_of_tenant("acme", first.next, 2).await.unwrap();
     assert_eq!((seqs(&rest), rest.next), (vec![1], None));
+
+    // One page looks through a thousand entries, a hundred at a time.
+    store.append((0..1095).map(|_| of("globex")).collect::<Vec<_>>()).await.unwrap();
+    let none = store.records_of_tenant("acme", None, 9).await.unwrap();
+    assert_eq!((seqs(&none), none.next), (vec![], Some(101)));
+    let all = store.records_of_tenant("acme", none.next, 9).await.unwrap();
+    assert_eq!((seqs(&all), all.next), (vec![4, 3, 1], None));
+}
+
+pub(super) async fn a_page_of_large_records_is_short(store: &Store) {
+    let large = || {
+        let text = "x".repeat(6 << 10);
+        let body = Map::from_iter([("tenant".to_owned(), json!("acme")), ("text".to_owned(), json!(text))]);
+        Record::new(Kind::Read, NOW, Ref::fresh(), body)
+    };
+    store.append((0..5).map(|_| large()).collect::<Vec<_>>()).await.unwrap();
+    let first = store.records_of_tenant("acme", None, 9).await.unwrap();
+    assert_eq!((first.items.len(), first.next), (3, Some(3)));
+    let rest = store.records_of_tenant("acme", first.next, 9).await.unwrap();
+    assert_eq!((rest.items.len(), rest.next), (2, None));
 }

@@ -137,10 +137,12 @@ async fn what_was_erased_leaves_the_log_once_nobody_reads_an_old_moment() {
     });
     begun.await.unwrap();
     assert!(erase(&ledger, subject("alice")).await);
+    assert!(ledger.is_stained() && stands_in(folder.path(), &[0xa5; 32]), "and whoever erased can be told");
     go.send(()).unwrap();
     assert!(listed.await.unwrap(), "a list sees one moment");
     for _ in 0..100 {
-        if !stands_in(folder.path(), &[0xa5; 32]) {
+        if !ledger.is_stained() {
+            assert!(!stands_in(folder.path(), &[0xa5; 32]));
             return;
         }
         tokio::time::sleep(std::time::Duration::from_millis(100)).await;
