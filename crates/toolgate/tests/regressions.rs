@@ -6,6 +6,7 @@
     clippy::panic,
     clippy::indexing_slicing,
     missing_docs,
+    clippy::disallowed_methods,
     reason = "a test may panic"
 )]
 

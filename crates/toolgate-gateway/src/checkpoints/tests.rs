@@ -90,7 +90,7 @@ impl Sink {
     fn start(address: &str, statuses: &[u16]) -> Self {
         let listener = TcpListener::bind(address).unwrap();
         let (address, lines) = (listener.local_addr().unwrap(), Arc::<Mutex<Vec<String>>>::default());
-        let (kept, mut statuses) = (Arc::clone(&lines), statuses.to_vec().into_iter());
+        let (kept, mut statuses) = (Arc::clone(&lines), Vec::from(statuses).into_iter());
         thread::spawn(move || {
             for stream in listener.incoming() {
                 let mut stream = stream.unwrap();

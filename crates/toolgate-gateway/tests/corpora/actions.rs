@@ -127,7 +127,7 @@ fn is_outcome(outcome: &str, came: &Came) -> bool {
 /// Whether an answer is that of an earlier one, and says so.
 fn same_answer(first: &Came, again: &Came) -> Result<(), String> {
     let (Came::Reply(first), Came::Reply(again)) = (first, again) else { return Err("a fault".to_owned()) };
-    let same = first["result"].to_string() == again["result"].to_string();
+    let same = first["result"] == again["result"];
     let marked = again["replayed"] == true && again["first_ref"] == first["ref"] && again["ref"] != first["ref"];
     (same && marked).then_some(()).ok_or_else(|| format!("not the answer of {first}: {again}"))
 }

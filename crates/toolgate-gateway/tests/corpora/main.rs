@@ -6,6 +6,7 @@
     clippy::expect_used,
     clippy::panic,
     clippy::indexing_slicing,
+    clippy::string_slice,
     clippy::disallowed_methods,
     clippy::print_stdout,
     reason = "a test may panic, start processes, read the environment and JSON, and say what it skips"

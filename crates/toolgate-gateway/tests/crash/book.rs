@@ -120,7 +120,7 @@ impl Book {
                     self.finished.push(identity.to_owned());
                 }
                 Some(told) => {
-                    known.told_otherwise |= told.to_string() != result.to_string() || reply["replayed"] != true;
+                    known.told_otherwise |= *told != *result || reply["replayed"] != true;
                 }
             }
             return;

@@ -43,8 +43,10 @@ impl Witness {
     fn of(log: &Log, every: usize) -> Self {
         let key = SigningKey::in_file(&log.folder.path().join("checkpoints.key")).unwrap();
         let last = log.records.len();
-        let signed =
-            log.records.iter().filter(|record| record.seq as usize % every == 0 || record.seq as usize == last);
+        let signed = log
+            .records
+            .iter()
+            .filter(|record| (record.seq as usize).is_multiple_of(every) || record.seq as usize == last);
         let line = |record: &toolgate::audit::Sealed| {
             let head = toolgate::audit::Head { seq: record.seq, hash: record.hash };
             format!("{}\n", Checkpoint::sign(&key, log.records[0].hash, head, Millis(record.seq)))

@@ -42,8 +42,8 @@ fn refunded(folder: &Folder) -> Run {
 fn ruling(folder: &Folder) -> Value {
     let words = ["audit", folder.path().to_str().unwrap(), "tail", "-n", "100", "--json"];
     let tail = Run::of(&mut toolgate(&words), "");
-    let records = tail.stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-    records.filter(|record| record["kind"] == "ruling").last().expect("a ruling is on record")
+    let mut records = tail.stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    records.rfind(|record| record["kind"] == "ruling").expect("a ruling is on record")
 }
 
 #[test]

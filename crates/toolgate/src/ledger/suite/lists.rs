@@ -71,7 +71,7 @@ pub(super) async fn a_list_of_what_failed_looks_through_a_bounded_part_at_once(s
     let first = store.ledger(wanted.clone(), None, 9).await.unwrap();
     assert!(first.items.is_empty() && first.next.is_some());
     let rest = store.ledger(wanted, first.next, 9).await.unwrap();
-    assert_eq!((rest.items.len(), rest.items[0].state, rest.next), (1, "failed", None));
+    assert_eq!((rest.items.len(), rest.items[0].state, rest.next), (1, ActionState::Failed, None));
 }
 
 pub(super) async fn records_are_listed_newest_first_by_tenant(store: &Store) {
