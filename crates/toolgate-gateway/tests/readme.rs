@@ -266,7 +266,7 @@ fn no_page_leads_where_nothing_is() {
                     let heading = line.trim_start_matches('#').trim().to_lowercase();
                     heading.chars().filter(plain).map(|c| if c == ' ' { '-' } else { c }).collect()
                 };
-                assert!(text.lines().any(|line| line.starts_with("## ") && slug(line) == heading), "{name}: {link}");
+                assert!(text.lines().any(|line| line.starts_with("##") && slug(line) == heading), "{name}: {link}");
             }
         }
     }

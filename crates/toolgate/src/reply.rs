@@ -23,9 +23,8 @@ pub struct Reply {
 }
 
 /// What a model must know of a replayed answer: it looks as if something had been done now.
-pub(crate) const REPLAYED: &str = "Nothing ran now: this is the stored answer of an earlier, equal call, and sending it \
-    again gives it again. If it is meant to happen once more, tell the user: that takes another operation id, where the \
-    tool's contract allows one, or other arguments.";
+pub(crate) const REPLAYED: &str = "Nothing ran now: this is the stored answer of an earlier, equal call. If it is meant to \
+    happen once more, tell the user: that takes another operation id or other arguments.";
 
 /// What a reply says, as it is stored in the ledger and replayed.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -27,9 +27,9 @@ use super::traced;
 use crate::identity::Scope;
 use crate::shown::{Answered, Outcome};
 
-const OPERATION: HeaderName = HeaderName::from_static("toolgate-operation");
+pub(super) const OPERATION: HeaderName = HeaderName::from_static("toolgate-operation");
 /// The same, by the name that HTTP has for it.
-const KEY: HeaderName = HeaderName::from_static("idempotency-key");
+pub(super) const KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const APPROVAL: HeaderName = HeaderName::from_static("toolgate-approval");
 const PATIENCE: HeaderName = HeaderName::from_static("toolgate-patience");
 

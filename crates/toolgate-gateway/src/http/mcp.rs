@@ -16,6 +16,7 @@ use toolgate::fault::Fault;
 use toolgate::session::Session;
 use toolgate::wire::Proposed;
 
+use super::calls;
 use super::door::Door;
 use super::problem::{Kind, Problem};
 use super::query::{Query, TAG};
@@ -46,6 +47,10 @@ pub(super) async fn answer_within(
 
 async fn answered(door: &Arc<Door>, session: Session, request: Request<Body>) -> Result<Response, Problem> {
     let (parts, body) = request.into_parts();
+    if parts.headers.contains_key(&calls::KEY) || parts.headers.contains_key(&calls::OPERATION) {
+        let detail = "over MCP a header names no operation; nothing was run";
+        return Err(Problem::new(Kind::BadHeader, detail).hint("say it as `toolgate/operation` in the call's `_meta`"));
+    }
     let session = tagged::within(session, &Query::read(parts.uri.query(), &[TAG])?)?;
     let body = door.read(&parts.headers, body).await?;
     let _running = door.take(1)?;

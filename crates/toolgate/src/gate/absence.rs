@@ -50,6 +50,7 @@ fn keys(value: Value) -> Map<String, Value> {
 fn gate(store: Store, clock: &Arc<ManualClock>, takes: impl Into<Option<Duration>>) -> Gate {
     let pay = keys(json!({
         "description": "Pays. Moves money.", "effect": "write", "once": {"retain": "1h"}, "deadline": "60s",
+        "input": {"properties": {}},
         "reconcile": {"tool": "find", "args": {"key": "{idempotency_key}"}, "done": "/paid", "absent_after": "10s"},
     }));
     let find = keys(json!({

@@ -96,7 +96,6 @@ const MOST_MESSAGE: usize = 16 << 20;
 /// Frames that wait for a server which does not read.
 const MOST_QUEUED: usize = 256;
 /// Characters of a line of noise or of stderr that are shown.
-const SHOWN_LINE: usize = 200;
 const MOST_STDERR_LINE: usize = 4096;
 /// Lines of stderr that are passed on in a minute.
 const STDERR_A_MINUTE: u32 = 200;
@@ -375,8 +374,9 @@ impl Wire {
                 let delivered = ids.iter().filter(|id| self.waiting.deliver(id, Arrived::Broken)).count();
                 let known = delivered > 0;
                 if !known && self.counts.noise() {
-                    let shown = one_line(&String::from_utf8_lossy(line), SHOWN_LINE);
-                    let told = format!("upstream: skipped a line on its stdout that is no message: {shown}");
+                    // What it says may repeat what a call carried.
+                    let told =
+                        format!("upstream: skipped a line on its stdout that is no message ({} bytes)", line.len());
                     (self.say)(Said::Warning(told));
                 }
             }

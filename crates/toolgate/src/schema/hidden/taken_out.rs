@@ -63,11 +63,25 @@ fn longest_first(texts: BTreeSet<String>) -> Vec<String> {
     texts
 }
 
-/// As it is, and as JSON escapes it.
+/// As it is, and as JSON escapes it: what it must, or all that is not ASCII.
 fn written(text: &str) -> Vec<String> {
     let quoted = Value::from(text).to_string();
-    let escaped = quoted.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
-    [Some(text), escaped].into_iter().flatten().map(str::to_owned).collect()
+    let escaped = quoted.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(text);
+    vec![text.to_owned(), escaped.to_owned(), ascii(escaped, false), ascii(escaped, true)]
+}
+
+fn ascii(escaped: &str, capital: bool) -> String {
+    let mut out = String::with_capacity(escaped.len());
+    for c in escaped.chars() {
+        if c.is_ascii() {
+            out.push(c);
+            continue;
+        }
+        for unit in c.encode_utf16(&mut [0; 2]) {
+            out.push_str(&if capital { format!("\\u{unit:04X}") } else { format!("\\u{unit:04x}") });
+        }
+    }
+    out
 }
 
 /// As URLs and forms hold it. Which signs stay as they are, and the case of the digits, depend on who wrote it.
@@ -120,4 +134,24 @@ fn without_word(text: &str, word: &str, shown: &str) -> String {
     }
     out.push_str(text.get(end..).unwrap_or_default());
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_name_is_taken_out_where_all_that_is_not_ascii_was_escaped() {
+        let hidden = Hidden::all([&json!({ "name": "Jörg \"😀\" Persy" })]);
+        for repeated in [
+            r#"failed with {"name": "J\u00f6rg \"\ud83d\ude00\" Persy"}"#,
+            r#"failed with {"name": "J\u00F6rg \"\uD83D\uDE00\" Persy"}"#,
+            r#"failed with {"name": "Jörg \"😀\" Persy"}"#,
+        ] {
+            let left = hidden.taken_out_of(repeated);
+            assert!(!left.contains("Persy") && !left.contains("rg"), "{left}");
+        }
+    }
 }
