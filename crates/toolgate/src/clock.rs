@@ -6,7 +6,7 @@
 //! - While a machine runs, it goes on as the clock does that counts since the machine was started, suspension included.
 //!   A clock on the wall that is set changes nothing at once: one that is ahead is caught up with by at most 2 ms a
 //!   second, and one that is behind is waited for by going on at the same pace.
-//! - The store holds a [`Mark`]: a moment, and where the clock of the machine stood then. Every process that opens the
+//! - The store holds a mark: a moment, and where the clock of the machine stood then. Every process that opens the
 //!   store while that machine runs goes on from there, so that all of them tell the same time whatever the clock on the
 //!   wall said when each began.
 //! - On another start of a machine, time is the later of the mark and the clock on the wall. A clock set back while the

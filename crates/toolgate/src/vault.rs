@@ -1,7 +1,7 @@
 //! The gate key: what is sealed with it at rest, and the keyed digests that stand for values which leave no trace.
 //!
 //! A plain digest of a short value is no secret: whoever holds it can try all values. A keyed one tells only whoever holds
-//! the key that two values are equal. What is personal is bound to its [`Subject`] as well, by a [`Salt`] that can be
+//! the key that two values are equal. What is personal is bound to its subject as well, by a salt that can be
 //! erased: nobody can read it from then on, with the key or without.
 
 use std::fmt;
