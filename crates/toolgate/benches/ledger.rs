@@ -102,10 +102,10 @@ impl Writer for StoreWriter {
 
 impl Writer for GateWriter {
     async fn write(&self, number: u64) {
-        // Each run has a lane of its own.
+        // Each run has a lane of its own, and actions of its own.
         let session = self.session.clone().in_run(number.to_string());
         let reply = self.gate.call(Call::new("call_1", "create_refund", calls::REFUND), &session).await.unwrap();
-        assert!(reply.is_ok(), "the call that is measured succeeds");
+        assert!(reply.is_ok() && !reply.replayed(), "the call that is measured is made");
     }
 }
 
@@ -215,7 +215,11 @@ fn store(path: &Path) -> StoreWriter {
 fn gate(path: &Path) -> GateWriter {
     let refund = |_: Refund, _: &backend::Context| async { Ok(Refunded { id: "re_1".into(), note: "x".repeat(172) }) };
     let gate = Gate::builder()
-        .tool(Tool::write("create_refund", refund).description("Refunds an order."))
+        .tool(
+            Tool::write("create_refund", refund)
+                .description("Refunds an order.")
+                .key("once", serde_json::json!({ "scope": "run" })),
+        )
         .policy("permit (principal, action == Action::\"create_refund\", resource);")
         .store(Store::sqlite(path).unwrap())
         .build()
