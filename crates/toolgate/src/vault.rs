@@ -34,7 +34,7 @@ pub(crate) struct Salt(pub(crate) [u8; LENGTH]);
 /// Seals, opens and digests under one key: the gate's, or a subject's.
 #[derive(Clone)]
 pub(crate) struct Seal {
-    sealing: LessSafeKey,
+    sealing: hmac::Key,
     digesting: hmac::Key,
 }
 
@@ -126,10 +126,17 @@ fn part(root: &hkdf::Prk, name: &[u8]) -> [u8; LENGTH] {
 }
 
 impl Seal {
-    #[expect(clippy::expect_used, reason = "the key has the one length that the cipher takes")]
     fn new(sealing: &[u8; LENGTH], digesting: &[u8; LENGTH]) -> Self {
-        let unbound = UnboundKey::new(&AES_256_GCM, sealing).expect("AES-256 takes 32 bytes");
-        Self { sealing: LessSafeKey::new(unbound), digesting: hmac::Key::new(hmac::HMAC_SHA256, digesting) }
+        let key = |bytes| hmac::Key::new(hmac::HMAC_SHA256, bytes);
+        Self { sealing: key(sealing), digesting: key(digesting) }
+    }
+
+    /// INVARIANT (few nonces): each place has a key of its own. NIST SP 800-38D section 8.3 bounds what one key may seal
+    /// under random nonces to 2^32 texts, and a busy ledger writes that many within weeks.
+    #[expect(clippy::expect_used, reason = "the key has the one length that the cipher takes")]
+    fn cipher(&self, place: &[u8]) -> LessSafeKey {
+        let key = hmac::sign(&self.sealing, place);
+        LessSafeKey::new(UnboundKey::new(&AES_256_GCM, key.as_ref()).expect("AES-256 takes 32 bytes"))
     }
 
     /// Seals `text`, bound to `place`: it cannot be opened as what stands elsewhere.
@@ -139,7 +146,8 @@ impl Seal {
         sealed.extend_from_slice(&nonce);
         let mut body = text.to_vec();
         let nonce = Nonce::assume_unique_for_key(nonce);
-        self.sealing.seal_in_place_append_tag(nonce, Aad::from(place), &mut body).map_err(|_| KeyError::Random)?;
+        let cipher = self.cipher(place);
+        cipher.seal_in_place_append_tag(nonce, Aad::from(place), &mut body).map_err(|_| KeyError::Random)?;
         sealed.append(&mut body);
         Ok(sealed)
     }
@@ -149,7 +157,8 @@ impl Seal {
         let (nonce, body) = sealed.split_at_checked(NONCE_LEN).ok_or(Unopened)?;
         let nonce = Nonce::try_assume_unique_for_key(nonce).map_err(|_| Unopened)?;
         let mut body = body.to_vec();
-        let text = self.sealing.open_in_place(nonce, Aad::from(place), &mut body).map_err(|_| Unopened)?;
+        let cipher = self.cipher(place);
+        let text = cipher.open_in_place(nonce, Aad::from(place), &mut body).map_err(|_| Unopened)?;
         Ok(text.to_vec())
     }
 
