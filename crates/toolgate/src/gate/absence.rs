@@ -28,6 +28,8 @@ struct Bank {
     clock: Arc<ManualClock>,
     /// It never answers where there is none.
     takes: Option<Duration>,
+    /// What it says, where it finds something.
+    says: Option<Value>,
 }
 
 impl Backend for Bank {
@@ -38,7 +40,8 @@ impl Backend for Bank {
     fn look(&self, _: Lookup) -> Looking<'_> {
         let Some(takes) = self.takes else { return Box::pin(std::future::pending()) };
         self.clock.advance(takes);
-        Box::pin(async { Found::Absent })
+        let says = self.says.as_ref().map_or(Found::Absent, |says| Found::Found(says.to_string().into_bytes()));
+        Box::pin(async { says })
     }
 }
 
@@ -46,8 +49,12 @@ fn keys(value: Value) -> Map<String, Value> {
     value.as_object().unwrap().clone()
 }
 
-/// A gate whose look-ups take so long.
+/// A gate whose look-ups take so long, and find nothing.
 fn gate(store: Store, clock: &Arc<ManualClock>, takes: impl Into<Option<Duration>>) -> Gate {
+    gate_over(store, clock, Bank { clock: Arc::clone(clock), takes: takes.into(), says: None })
+}
+
+fn gate_over(store: Store, clock: &Arc<ManualClock>, bank: Bank) -> Gate {
     let pay = keys(json!({
         "description": "Pays. Moves money.", "effect": "write", "once": {"retain": "1h"}, "deadline": "60s",
         "input": {"properties": {}},
@@ -56,9 +63,9 @@ fn gate(store: Store, clock: &Arc<ManualClock>, takes: impl Into<Option<Duration
     let find = keys(json!({
         "description": "Finds a payment by its key.", "effect": "read",
         "input": {"properties": {"key": {"type": "string"}}, "required": ["key"]},
-        "output": {"type": "object", "properties": {"paid": {"type": "integer"}}},
+        "output": {"type": "object", "properties": {"paid": {"type": ["integer", "boolean"]}}},
     }));
-    let bank = Arc::new(Bank { clock: Arc::clone(clock), takes: takes.into() });
+    let bank = Arc::new(bank);
     Gate::builder()
         .tool(Tool::new("pay", pay, Arc::clone(&bank) as _))
         .tool(Tool::new("find", find, bank))
@@ -125,6 +132,23 @@ async fn a_look_that_began_too_soon_proves_nothing_however_long_it_took() {
     assert_eq!(look_for_it(&desk).await, Reconciled::StillUnknown, "it may have landed while it was looked for");
     assert!(proof_from < clock.now());
     assert_eq!(look_for_it(&desk).await, Reconciled::Known);
+}
+
+#[tokio::test]
+async fn a_look_up_that_says_no_was_taken_for_a_proof_that_it_happened() {
+    for (says, done) in [(json!({"paid": false}), false), (json!({"paid": true}), true), (json!({"paid": 0}), true)] {
+        let clock = Arc::new(ManualClock::at(BEGUN));
+        let bank = Bank { clock: Arc::clone(&clock), takes: Some(Duration::ZERO), says: Some(says.clone()) };
+        let desk = gate_over(Store::memory(), &clock, bank);
+        open(desk.store(), BEGUN).await;
+        clock.advance(LEASE + LEASE + ABSENT_AFTER);
+        assert_eq!(desk.sweep().await.unwrap(), 1);
+        clock.advance(LEASE + ABSENT_AFTER);
+        let key = unknown(&desk).await.key;
+        assert_eq!(look_for_it(&desk).await, Reconciled::Known);
+        let found = desk.store().action_of_key(Digest::from(*key.as_bytes())).await.unwrap().unwrap();
+        assert_eq!(matches!(found.state, State::Done { .. }), done, "{says}: {:?}", found.state);
+    }
 }
 
 #[cfg(feature = "sqlite")]

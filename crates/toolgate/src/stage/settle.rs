@@ -118,11 +118,9 @@ impl Settle {
             }
         }
     }
-}
 
-impl Settle {
     /// Closes the entry of a write that was given up, with what is known of it now, if nobody has found out before.
-    /// `hidden` is what leaves in none of its words, `record` writes what came of it. Fails with the record that could not be made durable.
+    /// `record` writes what came of it. Fails with the record that could not be made durable.
     pub(crate) async fn late(
         &self,
         case: &Case,
