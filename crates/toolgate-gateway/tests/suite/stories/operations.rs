@@ -66,6 +66,24 @@ fn an_operation_happens_once_whatever_header_names_it_and_stands_for_nothing_els
 }
 
 #[test]
+fn a_header_that_named_an_operation_over_mcp_was_passed_over_in_silence() {
+    let folder = shop();
+    let serving = Serving::start(folder.path(), &[]);
+    let call = json!({
+        "jsonrpc": "2.0", "id": 1, "method": "tools/call",
+        "params": { "name": "create_refund", "arguments": refund("ord_4821", 100) },
+    });
+    for header in ["Idempotency-Key", "Toolgate-Operation"] {
+        let headers = [(header, "op-1"), ("Accept", "application/json, text/event-stream")];
+        let response = post(serving.address(), "/mcp", &headers, &call);
+        assert_eq!((response.status, response.code().as_str()), (400, "bad_header"), "{header}");
+        assert!(response.json()["hint"].as_str().unwrap().contains("_meta"), "{}", response.body);
+    }
+    assert_eq!(folder.number("select count(*) from refunds"), 0);
+    serving.stop();
+}
+
+#[test]
 fn what_is_no_operation_id_is_refused_before_anything_runs() {
     let folder = shop();
     let serving = Serving::start(folder.path(), &[]);
