@@ -47,7 +47,7 @@ class Desk:
         before, _, _ = settings.read_text().partition("[identity]")
         settings.write_text(before + '[identity]\nkind = "tokens"\n')
         self.caller = self._token(shop, "alice@acme", "support", "calls")
-        self.manager = self._token(shop, "mia@acme", "manager", "calls,approvals")
+        self.manager = self._token(shop, "mia@acme", "manager", "calls,approvals:approve")
         shop.serve()
 
     def _token(self, shop: Shop, person: str, role: str, scope: str) -> str:

@@ -48,12 +48,20 @@ pub struct Caller {
 pub enum Scope {
     /// To list tools and to make calls.
     Calls,
-    /// To see the approvals of one's tenant, and to answer them.
-    Approvals,
+    /// To see the approvals of one's tenant, and to answer what others ask.
+    Approve,
+    /// To see them, and to confirm what was asked in one's own name: for the program around a model, never for a model.
+    Confirm,
+    /// To begin a clean run.
+    CreateSessions,
+    /// To say what the user said themselves.
+    Said,
     /// To see the actions of one's tenant.
     Ledger,
     /// To read the record of one's tenant.
     Audit,
+    /// To see both, to say what became of an action, and to stop tools.
+    Admin,
 }
 
 /// Somebody at the command line whom the folder does not know.
@@ -202,17 +210,38 @@ impl Doorkeeper {
     }
 }
 
+impl Caller {
+    /// Whether they may ask for this.
+    pub fn may(&self, scope: Scope) -> bool {
+        let within_admin = matches!(scope, Scope::Ledger | Scope::Audit) && self.scopes.contains(&Scope::Admin);
+        within_admin || self.scopes.contains(&scope)
+    }
+}
+
 impl Scope {
     /// All of them, in the order of the documentation.
-    pub const ALL: [Self; 4] = [Self::Calls, Self::Approvals, Self::Ledger, Self::Audit];
+    pub const ALL: [Self; 8] = [
+        Self::Calls,
+        Self::Approve,
+        Self::Confirm,
+        Self::CreateSessions,
+        Self::Said,
+        Self::Ledger,
+        Self::Audit,
+        Self::Admin,
+    ];
 
     /// The scope's name.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Calls => "calls",
-            Self::Approvals => "approvals",
+            Self::Approve => "approvals:approve",
+            Self::Confirm => "approvals:confirm",
+            Self::CreateSessions => "sessions:create",
+            Self::Said => "sessions:said",
             Self::Ledger => "ledger",
             Self::Audit => "audit",
+            Self::Admin => "admin",
         }
     }
 

@@ -7,6 +7,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+use crate::clock::Millis;
 use crate::contract::is_tag;
 use crate::json::canonical;
 
@@ -26,6 +27,8 @@ pub struct Session {
     tenant: String,
     roles: BTreeSet<String>,
     run: String,
+    /// From this moment on nothing begins in its name.
+    ends_at: Option<Millis>,
     /// INVARIANT (narrowing alone): each was added by somebody who bounds the session, and none is ever taken out.
     bounds: BTreeSet<Tags>,
 }
@@ -73,7 +76,7 @@ impl Session {
     /// A session of `principal` in `tenant`, with no roles, in a run named `run`.
     pub fn new(principal: Principal, tenant: impl Into<String>) -> Self {
         let (roles, bounds) = (BTreeSet::new(), BTreeSet::new());
-        Self { principal, tenant: tenant.into(), roles, run: "default".into(), bounds }
+        Self { principal, tenant: tenant.into(), roles, run: "default".into(), ends_at: None, bounds }
     }
 
     /// The same session with one role more.
@@ -87,6 +90,14 @@ impl Session {
     #[must_use]
     pub fn in_run(mut self, run: impl Into<String>) -> Self {
         self.run = run.into();
+        self
+    }
+
+    /// The same session, in whose name nothing begins from this moment on: the end of the credential that vouches for it.
+    /// A call that came before and has waited until then is refused.
+    #[must_use]
+    pub fn until(mut self, end: Millis) -> Self {
+        self.ends_at = Some(self.ends_at.map_or(end, |before| before.min(end)));
         self
     }
 
@@ -127,6 +138,11 @@ impl Session {
     /// The run that the call belongs to.
     pub fn run(&self) -> &str {
         &self.run
+    }
+
+    /// Whether it has ended at `now`.
+    pub fn has_ended(&self, now: Millis) -> bool {
+        self.ends_at.is_some_and(|end| end <= now)
     }
 
     /// The tags that bound it, each of which a tool must be within; nothing where all tools may be there.

@@ -29,7 +29,7 @@ pub(super) async fn list(
     headers: HeaderMap,
     RawQuery(query): RawQuery,
 ) -> Result<Response, Problem> {
-    let session = door.admit(&headers, Scope::Approvals)?;
+    let session = door.admit(&headers, Scope::Approve)?;
     listed(&door, &session, query.as_deref()).await
 }
 
@@ -54,7 +54,7 @@ pub(super) async fn show(
     headers: HeaderMap,
     RawQuery(query): RawQuery,
 ) -> Result<Response, Problem> {
-    let session = door.admit(&headers, Scope::Approvals)?;
+    let session = door.admit(&headers, Scope::Approve)?;
     Query::read(query.as_deref(), &[])?;
     shown_by(&door, &session, &named(id)?).await
 }
@@ -71,7 +71,7 @@ pub(super) async fn decide(
     request: Request<Body>,
 ) -> Result<Response, Problem> {
     let (parts, body) = request.into_parts();
-    let session = door.admit(&parts.headers, Scope::Approvals)?;
+    let session = door.admit(&parts.headers, Scope::Approve)?;
     Query::read(parts.uri.query(), &[])?;
     let body = door.read(&parts.headers, body).await?;
     decided(&door, &session, &named(id)?, &body).await

@@ -29,7 +29,7 @@ use super::health::Readiness;
 use super::lent::lend;
 use super::problem::{Kind, Problem};
 use super::{Bounds, Watch, approvals, audit, calls, health, ledger, mcp, tools};
-use crate::identity::{Caller, Doorkeeper, Scope};
+use crate::identity::{Doorkeeper, Scope};
 
 /// What all requests share.
 pub(super) struct Door {
@@ -100,22 +100,20 @@ impl Door {
     ///
     /// INVARIANT (first of all): each route under `/v1` begins with this, before it reads a body or looks anything up.
     pub(super) fn admit(&self, headers: &HeaderMap, scope: Scope) -> Result<Session, Problem> {
-        let Caller { session, scopes } =
-            self.doorkeeper.admit(token(headers)?).map_err(|unknown| match self.doorkeeper {
-                Doorkeeper::Local(_) => {
-                    let detail =
-                        "a token was shown, and this door knows none: all who pass it are one and the same user";
-                    Problem::new(Kind::Unauthenticated, detail).hint("send no Authorization")
-                }
-                Doorkeeper::Tokens(_) => {
-                    Problem::new(Kind::Unauthenticated, unknown.to_string()).hint("`toolgate token new` makes a token")
-                }
-            })?;
-        if !scopes.contains(&scope) {
+        let caller = self.doorkeeper.admit(token(headers)?).map_err(|unknown| match self.doorkeeper {
+            Doorkeeper::Local(_) => {
+                let detail = "a token was shown, and this door knows none: all who pass it are one and the same user";
+                Problem::new(Kind::Unauthenticated, detail).hint("send no Authorization")
+            }
+            Doorkeeper::Tokens(_) => {
+                Problem::new(Kind::Unauthenticated, unknown.to_string()).hint("`toolgate token new` makes a token")
+            }
+        })?;
+        if !caller.may(scope) {
             let detail = format!("this needs the scope `{}`, which the caller does not have", scope.as_str());
             return Err(Problem::new(Kind::MissingScope, detail));
         }
-        Ok(session)
+        Ok(caller.session)
     }
 
     /// The whole body, under its bounds.

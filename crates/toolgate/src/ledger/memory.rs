@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::future::ready;
 use std::sync::{Mutex, MutexGuard};
 
-use super::rows::{Change, Lane, Mark, Rows, Stored, Transact};
+use super::rows::{Change, Lane, Mark, Note, NoteKind, Rows, Stored, Transact};
 use super::store::Pending;
 use super::{CounterKey, Entry, EntryKey, GrantKey, LaneKey, Owner, State, StoreError};
 use crate::approval::{Approval, ApprovalState};
@@ -38,6 +38,8 @@ struct Tables {
     salts: HashMap<Subject, Salt>,
     /// In the order in which they were asked.
     approvals: Vec<Approval>,
+    /// In the order in which they were first written.
+    notes: Vec<(NoteKind, Note)>,
     /// INVARIANT (no gap): the record `seq` lies at `seq - 1`.
     records: Vec<Sealed>,
 }
@@ -105,6 +107,10 @@ impl Transact for MemoryLedger {
 impl Tables {
     fn opened(&self) -> impl Iterator<Item = &Entry> {
         self.open.iter().filter_map(|key| self.entries.get(key)).map(|numbered| &numbered.entry)
+    }
+
+    fn notes_of(&self, kind: NoteKind) -> impl Iterator<Item = &Note> {
+        self.notes.iter().filter(move |(of, _)| *of == kind).map(|(_, note)| note)
     }
 
     fn of_subject(&self, subject: Subject) -> impl Iterator<Item = &Entry> {
@@ -231,7 +237,8 @@ impl Rows for Tables {
     fn is_littered(&self, now: Millis, expired: Millis) -> Stored<bool> {
         let lane = self.idle_lanes.first().is_some_and(|(end, _)| *end <= now);
         let count = self.past_counts.first().is_some_and(|(end, ..)| *end <= now);
-        Ok(lane || count || self.approvals.iter().any(|approval| approval.expires_at <= expired))
+        let note = self.notes.iter().any(|(_, note)| note.until <= now);
+        Ok(lane || count || note || self.approvals.iter().any(|approval| approval.expires_at <= expired))
     }
 
     fn high_water(&self) -> Stored<Mark> {
@@ -310,6 +317,38 @@ impl Rows for Tables {
                 && approval.requester.canonical() == principal
         };
         Ok(self.approvals.iter().filter(waits).count())
+    }
+
+    fn note(&self, kind: NoteKind, key: &str) -> Stored<Option<Note>> {
+        Ok(self.notes_of(kind).find(|note| note.key == key).cloned())
+    }
+
+    fn notes(&self, kind: NoteKind, scope: &str, limit: usize) -> Stored<Vec<Note>> {
+        Ok(self.notes_of(kind).filter(|note| note.scope == scope).take(limit).cloned().collect())
+    }
+
+    fn put_note(&mut self, kind: NoteKind, note: &Note) -> Stored<()> {
+        match self.notes.iter_mut().find(|(of, standing)| *of == kind && standing.key == note.key) {
+            Some((_, standing)) => *standing = note.clone(),
+            None => self.notes.push((kind, note.clone())),
+        }
+        Ok(())
+    }
+
+    fn remove_note(&mut self, kind: NoteKind, key: &str) -> Stored<()> {
+        self.notes.retain(|(of, note)| *of != kind || note.key != key);
+        Ok(())
+    }
+
+    fn forget_notes(&mut self, until: Millis, limit: usize) -> Stored<usize> {
+        let before = self.notes.len();
+        let mut left = limit;
+        self.notes.retain(|(_, note)| {
+            let stays = until < note.until || left == 0;
+            left -= usize::from(!stays);
+            stays
+        });
+        Ok(before - self.notes.len())
     }
 
     fn head(&self) -> Stored<Head> {

@@ -1,5 +1,8 @@
 //! What a store keeps, and how it runs a transaction over it.
 
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
 use super::store::Pending;
 use super::{ActionState, CounterKey, Entry, EntryKey, GrantKey, LaneKey, Owner, StoreError};
 use crate::approval::Approval;
@@ -86,6 +89,15 @@ pub(super) trait Rows {
     /// The number of approvals that wait for somebody and have not expired.
     fn count_pending(&self, tenant: &str, principal: &str, now: Millis) -> Stored<usize>;
 
+    fn note(&self, kind: NoteKind, key: &str) -> Stored<Option<Note>>;
+    /// At most `limit` notes of one kind and scope, those that were written first before the others.
+    fn notes(&self, kind: NoteKind, scope: &str, limit: usize) -> Stored<Vec<Note>>;
+    /// Writes a note, in the place of the one with its key.
+    fn put_note(&mut self, kind: NoteKind, note: &Note) -> Stored<()>;
+    fn remove_note(&mut self, kind: NoteKind, key: &str) -> Stored<()>;
+    /// Removes at most `limit` notes whose time ended at `until` or before; returns how many.
+    fn forget_notes(&mut self, until: Millis, limit: usize) -> Stored<usize>;
+
     fn head(&self) -> Stored<Head>;
     fn push_record(&mut self, record: Sealed) -> Stored<()>;
     fn records(&self, after: u64, limit: usize) -> Stored<Vec<Sealed>>;
@@ -119,6 +131,59 @@ fn look_through<R: Rows + ?Sized>(
     }
     found.truncate(limit);
     Ok(found)
+}
+
+/// A small piece of state beside the actions, with an end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Note {
+    /// Its name among those of its kind.
+    pub(super) key: String,
+    /// What it is listed by: a tenant, or nothing.
+    pub(super) scope: String,
+    /// From this moment on it says nothing, and is forgotten.
+    pub(super) until: Millis,
+    /// JSON, whose shape the kind tells.
+    pub(super) body: String,
+}
+
+/// What a note is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum NoteKind {
+    /// What a run has done, read and asked for in vain, by the run.
+    Run,
+    /// What an operator has stopped for a while, all in one scope.
+    Stop,
+    /// Consent that was given beforehand to a bounded set of calls, by its id, in the scope of its tenant.
+    Standing,
+    /// An approval of which somebody outside still has to be told, by its id.
+    Untold,
+}
+
+impl Note {
+    /// A note that says `body` until then.
+    pub(super) fn new(key: impl Into<String>, scope: &str, until: Millis, body: &impl Serialize) -> Stored<Self> {
+        let body =
+            serde_json::to_string(body).map_err(|_| StoreError::Broken("a note cannot be written as JSON".into()))?;
+        Ok(Self { key: key.into(), scope: scope.to_owned(), until, body })
+    }
+
+    /// What it says.
+    pub(super) fn read<T: DeserializeOwned>(&self) -> Stored<T> {
+        serde_json::from_str(&self.body)
+            .map_err(|_| StoreError::Broken("a note of the store is not as this program writes it".into()))
+    }
+}
+
+impl NoteKind {
+    /// Its name in tables.
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Run => "run",
+            Self::Stop => "stop",
+            Self::Standing => "standing",
+            Self::Untold => "untold",
+        }
+    }
 }
 
 /// What of an entry is new.

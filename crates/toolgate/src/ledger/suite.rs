@@ -95,6 +95,9 @@ stories! {
         a_pending_approval_of_other_policies_does_not_stand
         a_decision_that_does_not_count_leaves_nothing
         approvals_are_listed_newest_first_by_tenant;
+    notes:
+        a_note_is_found_by_its_kind_and_key_and_listed_by_its_scope
+        a_note_is_forgotten_from_its_end_on;
     erasing:
         nothing_is_erased_while_an_action_of_theirs_is_in_doubt_unless_that_is_said
         what_comes_of_an_action_that_was_erased_while_it_ran_is_not_kept;

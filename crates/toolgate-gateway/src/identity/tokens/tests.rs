@@ -69,7 +69,7 @@ fn findings(not: NotChanged) -> Vec<String> {
 #[test]
 fn a_token_admits_whom_it_was_given_to_with_its_roles_and_its_scopes() {
     let house = House::new();
-    let scopes = BTreeSet::from([Scope::Calls, Scope::Approvals]);
+    let scopes = BTreeSet::from([Scope::Calls, Scope::Approve]);
     let wanted = Grant { scopes: scopes.clone(), lasts: Some(HOUR), ..grant("alice", &["support", "manager"]) };
     let (shown, token) = house.tokens().issue(wanted).unwrap();
     let caller = house.door().admit(Some(&shown)).unwrap();

@@ -81,11 +81,12 @@ fn a_token_is_shown_once_and_never_again() {
     let token = shown.stdout.trim_end();
     assert!(token.starts_with("tg_") && !token.contains('\n'), "{shown:?}");
     assert!(!shown.stderr.contains(token), "{shown:?}");
-    let other = issue(&folder, "mia@acme", &["--scope", "calls,approvals", "--role", "manager", "--for", "12h"]);
+    let other =
+        issue(&folder, "mia@acme", &["--scope", "calls,approvals:approve", "--role", "manager", "--for", "12h"]);
     assert_eq!(other["principal"], json!({ "issuer": "tokens", "subject": "mia" }));
     assert_eq!(
         (&other["tenant"], &other["roles"], &other["scopes"]),
-        (&json!("acme"), &json!(["manager"]), &json!(["calls", "approvals"]))
+        (&json!("acme"), &json!(["manager"]), &json!(["calls", "approvals:approve"]))
     );
     let secrets = [token, other["token"].as_str().unwrap()].map(|token| token.rsplit('_').next().unwrap().to_owned());
     let file = std::fs::read_to_string(folder.join("state/tokens.toml")).unwrap();

@@ -3,7 +3,7 @@
 use crate::approval::Approval;
 use crate::audit::{Head, Sealed};
 use crate::clock::Millis;
-use crate::ledger::rows::{Change, Lane, Mark, Rows, Stored};
+use crate::ledger::rows::{Change, Lane, Mark, Note, NoteKind, Rows, Stored};
 use crate::ledger::{CounterKey, Entry, EntryKey, GrantKey, LaneKey, Owner, StoreError};
 use crate::vault::{Salt, Subject};
 
@@ -123,6 +123,21 @@ impl Rows for Failing<'_> {
     }
     fn count_pending(&self, tenant: &str, principal: &str, now: Millis) -> Stored<usize> {
         self.rows.count_pending(tenant, principal, now)
+    }
+    fn note(&self, kind: NoteKind, key: &str) -> Stored<Option<Note>> {
+        self.rows.note(kind, key)
+    }
+    fn notes(&self, kind: NoteKind, scope: &str, limit: usize) -> Stored<Vec<Note>> {
+        self.rows.notes(kind, scope, limit)
+    }
+    fn put_note(&mut self, kind: NoteKind, note: &Note) -> Stored<()> {
+        write!(self.put_note(kind, note))
+    }
+    fn remove_note(&mut self, kind: NoteKind, key: &str) -> Stored<()> {
+        write!(self.remove_note(kind, key))
+    }
+    fn forget_notes(&mut self, until: Millis, limit: usize) -> Stored<usize> {
+        write!(self.forget_notes(until, limit))
     }
     fn head(&self) -> Stored<Head> {
         self.rows.head()

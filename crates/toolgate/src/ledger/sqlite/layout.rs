@@ -15,7 +15,7 @@ use crate::json::Digest;
 const APPLICATION_ID: i32 = 0x5447_6174;
 
 /// The version of the tables that this code reads and writes.
-const VERSION: i32 = 2;
+const VERSION: i32 = 3;
 
 /// What may be asked for stands in columns of its own. What a call carries stands sealed: its arguments and facts in
 /// `contents`, the stored reply in `answers`, under the gate's key and, where `salt` names one, that salt.
@@ -103,6 +103,16 @@ const TABLES: &str = "
     CREATE INDEX approvals_tenant ON approvals (tenant);
     CREATE INDEX approvals_past ON approvals (expires_at);
     CREATE INDEX approvals_pending ON approvals (tenant, principal, expires_at) WHERE state = 'pending';
+    CREATE TABLE notes (
+        kind TEXT NOT NULL,
+        key TEXT NOT NULL,
+        scope TEXT NOT NULL,
+        until INTEGER NOT NULL,
+        body TEXT NOT NULL,
+        PRIMARY KEY (kind, key)
+    ) STRICT;
+    CREATE INDEX notes_scope ON notes (kind, scope);
+    CREATE INDEX notes_past ON notes (until);
     CREATE TABLE records (
         seq INTEGER PRIMARY KEY CHECK (seq > 0),
         ref TEXT NOT NULL,

@@ -7,7 +7,7 @@ use rusqlite::{CachedStatement, Connection, OptionalExtension, Params, Row, para
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::super::rows::{Change, Lane, Mark, Rows, Stored};
+use super::super::rows::{Change, Lane, Mark, Note, NoteKind, Rows, Stored};
 use super::super::{ActionState, CounterKey, Entry, EntryKey, GrantKey, Hold, LaneKey, Owner};
 use super::entries::ERASED;
 use super::raw;
@@ -273,6 +273,7 @@ impl Rows for Tables<'_> {
     fn is_littered(&self, now: Millis, expired: Millis) -> Stored<bool> {
         let sql = "SELECT EXISTS (SELECT 1 FROM lanes WHERE holder IS NULL AND needed_until <= ?1)
                 OR EXISTS (SELECT 1 FROM counts WHERE needed_until <= ?1)
+                OR EXISTS (SELECT 1 FROM notes WHERE until <= ?1)
                 OR EXISTS (SELECT 1 FROM approvals WHERE expires_at <= ?2)";
         Ok(self.one(sql, params![moment(now), moment(expired)], |row| row.get::<_, bool>(0))?.unwrap_or_default())
     }
@@ -378,6 +379,34 @@ impl Rows for Tables<'_> {
         self.count(sql, params![tenant, principal, moment(now)])
     }
 
+    fn note(&self, kind: NoteKind, key: &str) -> Stored<Option<Note>> {
+        let sql = "SELECT key, scope, until, body FROM notes WHERE kind = ?1 AND key = ?2";
+        self.one(sql, params![kind.as_str(), key], note)
+    }
+
+    fn notes(&self, kind: NoteKind, scope: &str, limit: usize) -> Stored<Vec<Note>> {
+        let sql = "SELECT key, scope, until, body FROM notes WHERE kind = ?1 AND scope = ?2 ORDER BY rowid LIMIT ?3";
+        self.all(sql, params![kind.as_str(), scope, at_most(limit)], note)
+    }
+
+    fn put_note(&mut self, kind: NoteKind, note: &Note) -> Stored<()> {
+        self.run(
+            "INSERT INTO notes (kind, key, scope, until, body) VALUES (?1, ?2, ?3, ?4, ?5)
+             ON CONFLICT (kind, key) DO UPDATE SET scope = excluded.scope, until = excluded.until, body = excluded.body",
+            params![kind.as_str(), note.key, note.scope, moment(note.until), note.body],
+        )
+    }
+
+    fn remove_note(&mut self, kind: NoteKind, key: &str) -> Stored<()> {
+        self.run("DELETE FROM notes WHERE kind = ?1 AND key = ?2", params![kind.as_str(), key])
+    }
+
+    fn forget_notes(&mut self, until: Millis, limit: usize) -> Stored<usize> {
+        let sql =
+            "DELETE FROM notes WHERE rowid IN (SELECT rowid FROM notes WHERE until <= ?1 ORDER BY until LIMIT ?2)";
+        self.changed(sql, params![moment(until), at_most(limit)])
+    }
+
     fn head(&self) -> Stored<Head> {
         if let Some(head) = self.seen().head {
             return Ok(head);
@@ -441,6 +470,10 @@ pub(super) fn natural(row: &Row<'_>, at: usize) -> rusqlite::Result<u64> {
 
 pub(super) fn millis(row: &Row<'_>, at: usize) -> rusqlite::Result<Millis> {
     natural(row, at).map(Millis)
+}
+
+fn note(row: &Row<'_>) -> rusqlite::Result<Note> {
+    Ok(Note { key: row.get(0)?, scope: row.get(1)?, until: millis(row, 2)?, body: row.get(3)? })
 }
 
 fn sealed(row: &Row<'_>) -> rusqlite::Result<Sealed> {

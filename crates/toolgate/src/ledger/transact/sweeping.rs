@@ -65,6 +65,7 @@ fn purge(rows: &mut dyn Rows, now: Millis) -> Stored<()> {
     }
     rows.forget_lanes(now, PURGED_AT_ONCE)?;
     rows.forget_counts(now, PURGED_AT_ONCE)?;
+    rows.forget_notes(now, PURGED_AT_ONCE)?;
     rows.forget_approvals(before(now, APPROVALS_KEPT), PURGED_AT_ONCE)?;
     Ok(())
 }
