@@ -18,6 +18,7 @@ mod journal;
 mod ledger;
 mod man;
 mod mcp;
+mod observing;
 mod output;
 mod patience;
 mod schema;

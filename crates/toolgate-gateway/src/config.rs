@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use toolgate::Gate;
+use toolgate::contract::Mode;
 use toolgate::fault::Fault;
 use toolgate::gate::{BuildError, Builder, Prepared};
 use toolgate::json::Limits;
@@ -136,7 +137,7 @@ pub fn load(dir: &Path, purpose: Purpose) -> Result<Loaded, LoadError> {
 
 /// Loads the gate of a folder, with what the folder cannot say, such as another clock, said to the builder.
 pub fn load_with(dir: &Path, purpose: Purpose, adjust: impl FnOnce(Builder) -> Builder) -> Result<Loaded, LoadError> {
-    loaded(ready_with(dir, purpose, Path::new(POLICIES), adjust)?)
+    loaded(ready_with(dir, purpose, Some(Path::new(POLICIES)), adjust)?)
 }
 
 /// Loads the gate that a folder would be with the policies of another one, to look at what they would say. The store is
@@ -144,7 +145,13 @@ pub fn load_with(dir: &Path, purpose: Purpose, adjust: impl FnOnce(Builder) -> B
 pub(crate) fn load_to_review(dir: &Path, policies: &Path) -> Result<Loaded, LoadError> {
     // A path that the folder's own is put before stays as it is only where it begins at the root.
     let policies = std::path::absolute(policies).unwrap_or_else(|_| policies.to_owned());
-    loaded(ready_with(dir, Purpose::Look, &policies, |builder| builder)?)
+    loaded(ready_with(dir, Purpose::Look, Some(&policies), |builder| builder)?)
+}
+
+/// Loads the gate that a folder would be without any policies, whatever is wrong with those that it has. The store is
+/// left alone.
+pub(crate) fn load_without_policies(dir: &Path) -> Result<Loaded, LoadError> {
+    loaded(ready_with(dir, Purpose::Look, None, |builder| builder)?)
 }
 
 fn loaded(ready: Ready) -> Result<Loaded, LoadError> {
@@ -155,13 +162,13 @@ fn loaded(ready: Ready) -> Result<Loaded, LoadError> {
 /// Reads and checks a folder for a server, and leaves it as it is: its gate is opened by whoever needs it.
 pub fn ready(dir: &Path, strict: bool) -> Result<Ready, LoadError> {
     let purpose = if strict { Purpose::Run } else { Purpose::Serve };
-    ready_with(dir, purpose, Path::new(POLICIES), |builder| builder)
+    ready_with(dir, purpose, Some(Path::new(POLICIES)), |builder| builder)
 }
 
 fn ready_with(
     dir: &Path,
     purpose: Purpose,
-    policies: &Path,
+    policies: Option<&Path>,
     adjust: impl FnOnce(Builder) -> Builder,
 ) -> Result<Ready, LoadError> {
     let mut reader = Reader::of(dir);
@@ -175,7 +182,7 @@ fn ready_with(
     };
     let means = Means { databases, upstreams, contracts: dir.join(reader::CONTRACTS) };
     let sources = reader.contracts();
-    let policies = reader.policies(policies);
+    let policies = policies.map(|folder| reader.policies(folder)).unwrap_or_default();
     if let Some(Settings { identity: Identity::Tokens(tokens), .. }) = &settings {
         reader.findings.extend(tokens.faults());
     }
@@ -215,10 +222,21 @@ fn ready_with(
                 .approvals_expire(settings.asked_for, settings.granted_for)
                 .kept(settings.kept)
                 .open_store(store);
+            builder = match (purpose, settings.mode) {
+                // Cases say what policies are to do once they hold.
+                (Purpose::Rehearse, _) => builder.enforce(),
+                (Purpose::Run | Purpose::Serve | Purpose::Read | Purpose::Look, Mode::Observe) => builder.observe(),
+                (Purpose::Run | Purpose::Serve | Purpose::Read | Purpose::Look, Mode::Enforce) => builder,
+            };
+            let observed = match settings.mode {
+                Mode::Observe => reader.of_setting("mode", "observed", OBSERVED, ENFORCE),
+                Mode::Enforce => None,
+            };
             let Settings { identity, http, operator_speaks, .. } = settings;
             let upstreams = means.upstreams;
             let ready = |gate: Prepared| {
-                let warnings = reader::warnings(&sources, gate.warnings());
+                let mut warnings = reader::warnings(&sources, gate.warnings());
+                warnings.extend(observed);
                 Ready { gate, identity, http, operator_speaks, set_aside: Vec::new(), warnings, upstreams, keeper }
             };
             match purpose {
@@ -304,6 +322,10 @@ pub fn identity(dir: &Path) -> Result<Identity, LoadError> {
         Some(_) | None => Err(reader.end()),
     }
 }
+
+/// What is told of a gate whose policies are only observed, and what to do.
+const OBSERVED: &str = "policies refuse no call: what they would have refused is only on record";
+const ENFORCE: &str = "say mode = \"enforce\" once `toolgate audit DIR observed` shows what is meant";
 
 /// The file of the folder's settings.
 const SETTINGS: &str = "toolgate.toml";

@@ -2,6 +2,7 @@
 
 mod local;
 mod operator;
+mod people;
 mod tokens;
 
 use std::collections::BTreeSet;
@@ -12,6 +13,7 @@ use toolgate::fields::{Fields, Problems};
 use toolgate::session::{Principal, Session, Standing};
 
 use local::Local;
+pub(crate) use people::People;
 
 pub use tokens::{Grant, State, Token, Tokens};
 pub(crate) use tokens::{NotChanged, ROLE, is_role};

@@ -18,4 +18,5 @@ mod init;
 pub mod mcp;
 mod shown;
 mod state;
+mod suggest;
 mod wrap;

@@ -6,6 +6,7 @@
 pub mod checkpoint;
 pub mod export;
 pub mod filter;
+pub mod observed;
 pub mod verify;
 
 use serde::Serialize;

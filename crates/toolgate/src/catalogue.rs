@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use crate::contract::{Contract, Registered, Registry};
+use crate::modes::Modes;
 use crate::policy::Policies;
 use crate::session::Session;
 
@@ -11,11 +12,12 @@ use crate::session::Session;
 pub(crate) struct Catalogue {
     registry: Arc<Registry>,
     policies: Arc<Policies>,
+    modes: Modes,
 }
 
 impl Catalogue {
-    pub(crate) fn new(registry: Arc<Registry>, policies: Arc<Policies>) -> Self {
-        Self { registry, policies }
+    pub(crate) fn new(registry: Arc<Registry>, policies: Arc<Policies>, modes: Modes) -> Self {
+        Self { registry, policies, modes }
     }
 
     /// The tool of this name, or of this short form of a name, if the session may see it.
@@ -32,8 +34,16 @@ impl Catalogue {
         contracts.filter(|contract| self.shows(contract, session))
     }
 
-    /// INVARIANT (one question): within the tags that bound the session, and some call of it could be permitted.
+    /// The tools whose policies are only observed, by name.
+    pub(crate) fn observed(&self) -> impl Iterator<Item = &Contract> {
+        let contracts = self.registry.iter().map(|tool| &*tool.contract);
+        contracts.filter(|contract| self.modes.observe(contract))
+    }
+
+    /// INVARIANT (one question): within the tags that bound the session, and some call of it could be permitted. Nothing
+    /// could be learned of a tool that nobody sees, so one whose policies are only observed is there whatever they say.
     fn shows(&self, contract: &Contract, session: &Session) -> bool {
-        session.is_open_to(&contract.tags) && self.policies.visible(&contract.name, session)
+        let could_be = || self.modes.observe(contract) || self.policies.visible(&contract.name, session);
+        session.is_open_to(&contract.tags) && could_be()
     }
 }

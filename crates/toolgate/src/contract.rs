@@ -5,6 +5,7 @@ mod allowances;
 pub(crate) mod content;
 mod limits;
 mod lint;
+mod mode;
 pub(crate) mod names;
 mod parse;
 mod registry;
@@ -24,6 +25,7 @@ use crate::schema::{Problem, Schema};
 use crate::template::Template;
 
 pub(crate) use limits::{Counts, Limit, LimitScope};
+pub use mode::Mode;
 pub use registry::ToolFault;
 pub(crate) use registry::{Registered, Registry};
 pub(crate) use subject::subject_of;
@@ -64,6 +66,8 @@ pub struct Contract {
     pub(crate) content: bool,
     /// Whether somebody else's server wrote description and schemas.
     pub(crate) imported: bool,
+    /// Whether its policies hold; as the gate says where not given.
+    pub(crate) mode: Option<Mode>,
     pub(crate) digest: Digest,
     pub(crate) warnings: Vec<Problem>,
 }

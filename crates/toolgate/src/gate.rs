@@ -297,6 +297,11 @@ impl Gate {
         self.line.registry.iter().map(|tool| &*tool.contract)
     }
 
+    /// The tools whose policies are only observed, by name: what those would refuse is on record, and refused is nothing.
+    pub fn observed(&self) -> impl Iterator<Item = &Contract> {
+        self.line.catalogue.observed()
+    }
+
     /// What of its contracts holds and is probably not meant, each by itself and beside the others.
     pub fn warnings(&self) -> Vec<ToolFault> {
         self.line.registry.warnings()

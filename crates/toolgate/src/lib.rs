@@ -78,6 +78,7 @@ mod caught;
 mod crash;
 mod facts;
 mod lanes;
+mod modes;
 mod nearness;
 mod policy;
 mod recovery;

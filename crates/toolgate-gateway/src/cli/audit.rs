@@ -5,6 +5,7 @@ mod erase;
 mod export;
 mod filtered;
 mod key;
+mod observed;
 mod replay;
 mod tail;
 mod verify;
@@ -34,6 +35,7 @@ enum Action {
     Replay(replay::Replay),
     Case(case::Case),
     Erase(erase::Erase),
+    Observed(observed::Observed),
 }
 
 impl Audit {
@@ -47,7 +49,8 @@ impl Audit {
             | Action::Key(_)
             | Action::Replay(_)
             | Action::Case(_)
-            | Action::Erase(_) => find_folder(self.dir)?,
+            | Action::Erase(_)
+            | Action::Observed(_) => find_folder(self.dir)?,
         };
         match self.action {
             Action::Verify(verify) => verify.run(&dir, output).await,
@@ -57,6 +60,7 @@ impl Audit {
             Action::Replay(replay) => replay.run(&dir, &open_store(&dir, output)?, output).await,
             Action::Case(case) => case.run(&dir, &open_store(&dir, output)?, output).await,
             Action::Erase(erase) => erase.run(&dir, output).await,
+            Action::Observed(observed) => observed.run(&dir, output).await,
         }
     }
 }

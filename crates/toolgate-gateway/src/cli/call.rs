@@ -10,6 +10,7 @@ use toolgate::{Call as Proposed, Reply};
 
 use super::failure::FailureCode;
 use super::folder::Folder;
+use super::observing::{tell_observed, tell_would_refuse};
 use super::patience::patiently;
 use super::signals::drain_on_interrupt;
 use super::tagged::Tagged;
@@ -66,6 +67,7 @@ impl Call {
         let loaded = load(&dir, Purpose::Run, output)?;
         let session = loaded.identity.session(self.user.as_deref())?;
         let session = self.tagged.bound(session, loaded.gate.contracts())?;
+        tell_observed(loaded.gate.observed(), loaded.gate.contracts().count(), output);
         let mut call = Proposed::new("call_1", &tool, arguments.as_deref().unwrap_or("{}").as_bytes());
         if let Some(operation) = operation {
             call = call.operation(operation);
@@ -89,6 +91,7 @@ impl Call {
             true => output.json(&shown),
             false => output.pretty(&shown),
         }
+        tell_would_refuse(&reply, output);
         advise(&reply, &dir, output);
         Ok(Exit::of(&reply))
     }

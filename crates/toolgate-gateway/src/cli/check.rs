@@ -13,6 +13,7 @@ use super::schema::{self, CONTRACT};
 use super::{Exit, Failure, Output};
 use crate::cases::Cases;
 use crate::config::{self, Finding, LoadError, Loaded, Purpose};
+use crate::suggest;
 
 /// Check a gate folder: contracts, policies, and the cases that they must hold.
 #[derive(Debug, Args)]
@@ -26,6 +27,9 @@ pub(super) struct Check {
     /// Print the schema, in the Cedar language, that the policies are held to
     #[arg(long)]
     print_cedar_schema: bool,
+    /// Print policies to start from, for the tools and the people of the folder
+    #[arg(long, conflicts_with_all = ["print_schema", "print_cedar_schema"])]
+    suggest_policies: bool,
     /// Say which folder is checked, and what named it
     #[arg(short, long)]
     verbose: bool,
@@ -74,7 +78,19 @@ impl Check {
         if self.verbose {
             output.note(&format!("checking {}{}", dir.display(), found.in_brackets()));
         }
-        let loaded = loaded(&dir, Purpose::Look)?;
+        let loaded = match self.suggest_policies {
+            true => outcome(config::load_without_policies(&dir))?,
+            false => loaded(&dir, Purpose::Look)?,
+        };
+        if let (true, Ok(loaded)) = (self.suggest_policies, &loaded) {
+            let policies = suggest::policies(loaded.gate.contracts(), &loaded.identity.people());
+            match self.json {
+                true => output.json(&json!({ "policies": policies })),
+                false => output.text(&policies),
+            }
+            output.next(&format!("toolgate check {}", dir.display()));
+            return Ok(Exit::Ok);
+        }
         if let (true, Ok(loaded)) = (self.print_cedar_schema, &loaded) {
             match self.json {
                 true => output.json(&json!({ "cedar_schema": loaded.gate.cedar_schema() })),
@@ -101,7 +117,11 @@ impl Check {
 
 /// The gate of the folder, or its faults.
 fn loaded(dir: &Path, purpose: Purpose) -> Result<Result<Loaded, Vec<Finding>>, Failure> {
-    match config::load(dir, purpose) {
+    outcome(config::load(dir, purpose))
+}
+
+fn outcome(loaded: Result<Loaded, LoadError>) -> Result<Result<Loaded, Vec<Finding>>, Failure> {
+    match loaded {
         Ok(loaded) => Ok(Ok(loaded)),
         Err(LoadError::Findings(findings)) => Ok(Err(findings)),
         Err(LoadError::NoStore) => Ok(Err(Vec::new())),

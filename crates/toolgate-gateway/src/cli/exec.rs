@@ -13,6 +13,7 @@ use toolgate::wire::{Dialect, Warning};
 
 use super::call::show_trace;
 use super::failure::FailureCode;
+use super::observing::tell_observed;
 use super::patience::patiently;
 use super::signals::drain_on_interrupt;
 use super::tagged::Tagged;
@@ -57,6 +58,7 @@ impl Exec {
         let loaded = load(&dir, Purpose::Run, output)?;
         let session = loaded.identity.session(self.user.as_deref())?;
         let session = self.tagged.bound(session, loaded.gate.contracts())?;
+        tell_observed(loaded.gate.observed(), loaded.gate.contracts().count(), output);
         let message = read_message()?;
         let limits = Limits { size: message.len(), ..Limits::default() };
         let turn = self.from.decode(&message, &limits).map_err(|fault| {

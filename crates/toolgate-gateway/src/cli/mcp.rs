@@ -15,6 +15,7 @@ use toolgate::wire::mcp::definition;
 use toolgate::{Gate, Reply};
 
 use super::failure::FailureCode;
+use super::observing::tell_observed;
 use super::signals::stop_on_interrupt;
 use super::tagged::Tagged;
 use super::{Exit, Failure, Output, Said, find_folder, journal, tell_set_aside, told};
@@ -60,6 +61,7 @@ impl Mcp {
         let ready = config::ready(&dir, self.strict).map_err(|error| told(error, &dir, output))?;
         let Ready { gate, identity, set_aside, upstreams, keeper, .. } = ready;
         tell_set_aside(&set_aside, output);
+        tell_observed(gate.observed(), gate.contracts().count(), output);
         let session = identity.session(self.user.as_deref())?;
         let session = match set_aside.is_empty() {
             true => self.tagged.bound(session, gate.contracts())?,

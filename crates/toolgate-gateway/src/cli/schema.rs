@@ -44,6 +44,7 @@ published! {
     "output audit erase" = "output/audit-erase",
     "output audit export" = "output/audit-export",
     "output audit key" = "output/audit-key",
+    "output audit observed" = "output/audit-observed",
     "output audit replay" = "output/audit-replay",
     "output audit tail" = "output/audit-tail",
     "output audit verify" = "output/audit-verify",

@@ -12,6 +12,7 @@ use toolgate::fault::Fault;
 
 use super::failure::FailureCode;
 use super::journal::{self, journal};
+use super::observing::tell_observed;
 use super::signals::Interrupts;
 use super::{Exit, Failure, Output, Said, Say, find_folder, load, tell_set_aside};
 use crate::config::{Loaded, Purpose, keep_the_end};
@@ -57,6 +58,7 @@ impl Serve {
         let purpose = if self.strict { Purpose::Run } else { Purpose::Serve };
         let Loaded { gate, identity, http, set_aside, upstreams, keeper, .. } = load(&dir, purpose, output)?;
         tell_set_aside(&set_aside, output);
+        tell_observed(gate.observed(), gate.contracts().count(), output);
         let settings = self.settings(http);
         let doorkeeper = identity.doorkeeper(self.user.as_deref())?;
         self.allow(&doorkeeper, &settings)?;

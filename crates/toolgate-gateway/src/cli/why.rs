@@ -80,6 +80,9 @@ pub(super) fn show(record: &Sealed, output: &mut Output) {
             line.push_str(&format!(" {name}={}", value.as_str().unwrap_or("?")));
         }
     }
+    if let Some(would) = body.pointer("/would_refuse/code").and_then(Value::as_str) {
+        line.push_str(&format!(" would_refuse={would}"));
+    }
     output.line(&line);
     if let Some(sent_as) = sent_as(&body) {
         output.line(&format!("    sent as  {sent_as}"));

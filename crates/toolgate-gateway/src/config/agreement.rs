@@ -32,6 +32,7 @@ const CONTRACT: &str = r#"
 name = "create_refund"
 description = "Refund an order."
 effect = "write"
+mode = "observe"
 tags = ["refunds"]
 deadline = "5s"
 max_result = "16KB"
@@ -147,6 +148,7 @@ backend = { kind = "fixed", error = { signal = "503", effect = "none" } }
 const SERVED: &str = r#"
 store = "sqlite:state/toolgate.db"
 listen = "[::1]:9000"
+mode = "observe"
 arguments = { size = "2MB", depth = 32, members = 20000 }
 approvals = { pending_for = "1h", granted_for = "1h", operator = true }
 audit = { arguments = "digest", key = "env:TOOLGATE_KEY", checkpoints = { to = "https://audit.example.com/toolgate", every = "1m", key = "file:state/checkpoints.key" } }

@@ -183,6 +183,16 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// What is to be known of a key of the settings.
+    pub(super) fn of_setting(&mut self, key: &str, code: &'static str, message: &str, hint: &str) -> Option<Finding> {
+        // It was read a moment ago, and what is wrong with it is told.
+        let before = self.findings.len();
+        let source = self.read_toml(Path::new(SETTINGS));
+        self.findings.truncate(before);
+        let (at, message, hint) = (format!("/{key}"), message.to_owned(), Some(hint.to_owned()));
+        source.map(|source| located_problem(&source, Problem { at, code: code.into(), message, hint }))
+    }
+
     /// Puts the schema of `{ file = "NAME.json" }` in its place. Returns whether it could be read.
     fn inline_schema(&mut self, source: &Source, key: &str, keys: &mut Map<String, Value>) -> bool {
         let Some(Value::Object(table)) = keys.get(key) else { return true };

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Map, Value};
+use toolgate::contract::Mode;
 use toolgate::fields::{Fields, Problems};
 use toolgate::gate::Kept;
 use toolgate::json::Bounds;
@@ -38,6 +39,8 @@ pub(super) struct Settings {
     pub(super) kept: Kept,
     /// Where the end of its record is kept as well.
     pub(super) checkpoints: Option<Checkpoints>,
+    /// Whether policies hold, where a contract does not say it for its tool.
+    pub(super) mode: Mode,
 }
 
 /// An upstream, as the folder declares it.
@@ -90,6 +93,7 @@ impl Settings {
         };
         let http = http::Settings::read(&mut top, problems);
         let arguments = top.bounds("arguments", problems);
+        let mode = top.word("mode", &Mode::WORDS, Mode::Enforce, problems);
         let mut settings = Self {
             store,
             databases,
@@ -102,6 +106,7 @@ impl Settings {
             operator_speaks: false,
             kept,
             checkpoints,
+            mode,
         };
         if let Some(mut approvals) = top.table("approvals", problems) {
             settings.asked_for = approvals.span("pending_for", HOUR, problems);

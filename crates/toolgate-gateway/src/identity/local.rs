@@ -6,7 +6,7 @@ use serde_json::Value;
 use toolgate::fields::{Fields, Problems, nearest};
 use toolgate::session::{Principal, Session, Standing};
 
-use super::{NAME, Unlisted, is_name};
+use super::{NAME, People, Unlisted, is_name};
 
 /// The people that a folder lists.
 #[derive(Clone, Debug, Default)]
@@ -46,6 +46,11 @@ impl Local {
     pub(super) fn only_tenant(&self) -> Option<&str> {
         let first = self.users.first()?.tenant.as_str();
         self.users.iter().all(|user| user.tenant == first).then_some(first)
+    }
+
+    /// Whom the folder lists.
+    pub(super) fn people(&self) -> People {
+        self.users.iter().map(|user| (user.tenant.clone(), user.roles.clone())).collect()
     }
 
     /// The session of `USER@TENANT`, or of the default user.

@@ -23,6 +23,7 @@ mod gate;
 mod lenient;
 mod mcp_tools;
 mod sample;
+mod suggested;
 mod texts;
 mod told;
 mod words;

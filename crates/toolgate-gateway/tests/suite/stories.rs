@@ -18,6 +18,7 @@ mod ledger;
 mod manners;
 mod mcp;
 mod mcp_http;
+mod observe;
 mod operations;
 mod race;
 mod redacted;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Contract, Registered, ToolFault};
+use super::{Contract, Mode, Registered, ToolFault};
 use crate::schema::{Problem, Schema};
 
 /// Tools that a model sees at once before it begins to choose the wrong one.
@@ -25,6 +25,7 @@ pub(super) fn of(contract: &Contract) -> Vec<Problem> {
         warnings.map(|warning| Problem { at: format!("/{key}{}", warning.at), ..warning }).collect()
     };
     let mut found = of_schema("input", &contract.input);
+    found.extend(observed(contract));
     // The schema of content blocks is the gate's own.
     found.extend(contract.output.iter().filter(|_| !contract.content).flat_map(|output| of_schema("output", output)));
     found
@@ -78,6 +79,19 @@ fn thin_description(contract: &Contract) -> Option<Problem> {
         message: "says no more than the name of the tool".into(),
         hint: Some("say what it does, what it gives, and when to use it".into()),
     })
+}
+
+/// A contract whose policies refuse nothing: it was meant for a while.
+fn observed(contract: &Contract) -> Option<Problem> {
+    match contract.mode {
+        Some(Mode::Observe) => Some(Problem {
+            at: "/mode".into(),
+            code: "observed".into(),
+            message: "policies refuse none of its calls: what they would have refused is only on record".into(),
+            hint: Some("say mode = \"enforce\" once `toolgate audit DIR observed` shows what is meant".into()),
+        }),
+        Some(Mode::Enforce) | None => None,
+    }
 }
 
 /// Whether a word is a name's, or another form of it: `orders` of `order`, `looks` of `look`.

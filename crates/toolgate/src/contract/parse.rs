@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::{
-    Access, ApprovalRule, Contract, Fact, Lane, Limit, MappedError, Once, OnceScope, Reconcile, Repeat, Resource,
+    Access, ApprovalRule, Contract, Fact, Lane, Limit, MappedError, Mode, Once, OnceScope, Reconcile, Repeat, Resource,
     Retry, allowances, content, is_tag, lint,
 };
 use crate::approval::Approvers;
@@ -81,6 +81,7 @@ impl Contract {
         let named = allowances::Named::read(&mut top, &mut problems);
         let fill_defaults = top.flag("fill_defaults", &mut problems);
         let arguments = top.bounds("arguments", &mut problems);
+        let mode = read_mode(&mut top, &mut problems);
         let preview = top.template("preview", &mut problems);
         let subject = top.template("subject", &mut problems);
         let approval = read_approval(&mut top, &mut problems);
@@ -138,6 +139,7 @@ impl Contract {
             backend,
             content,
             imported,
+            mode,
             digest: Digest::of(canonical(keys).as_bytes()),
             warnings: Vec::new(),
         };
@@ -248,6 +250,12 @@ fn read_access(top: &mut Fields<'_>, given: bool, problems: &mut Problems) -> Ac
         problems.note("/effect", "required", "`effect` is missing: say \"read\" or \"write\"");
     }
     top.word("effect", &[("read", Access::Read), ("write", Access::Write)], Access::Write, problems)
+}
+
+fn read_mode(top: &mut Fields<'_>, problems: &mut Problems) -> Option<Mode> {
+    let given = top.raw("mode").is_some();
+    let mode = top.word("mode", &Mode::WORDS, Mode::Enforce, problems);
+    given.then_some(mode)
 }
 
 fn check_tags(tags: &[String], problems: &mut Problems) {

@@ -18,6 +18,7 @@ use crate::contract::{Contract, Registry, Tool, ToolFault};
 use crate::facts::Facts;
 use crate::json::Limits;
 use crate::ledger::{Store, StoreError};
+use crate::modes::Modes;
 use crate::policy::{Absent, ApprovalSugar, FactShape, Policies, PolicyFault, PolicySource, PolicyTool};
 use crate::recovery::Recovery;
 use crate::redaction::{Kept, Redaction};
@@ -40,6 +41,7 @@ pub struct Builder {
     asked_for: Duration,
     granted_for: Duration,
     kept: Kept,
+    modes: Modes,
 }
 
 /// Opens the store, once everything else is known to be right.
@@ -57,6 +59,7 @@ pub struct Prepared {
     asked_for: Duration,
     granted_for: Duration,
     kept: Kept,
+    modes: Modes,
 }
 
 /// Why there is no gate.
@@ -103,6 +106,7 @@ impl Default for Builder {
             asked_for: HOUR,
             granted_for: HOUR,
             kept: Kept::default(),
+            modes: Modes::default(),
         }
     }
 }
@@ -193,6 +197,22 @@ impl Builder {
         self
     }
 
+    /// Only observes what policies say: what they would refuse is on record, and the call goes on. A contract that says
+    /// `mode = "enforce"` is held to all the same, and so is everything that no policy says: who is asking, contracts,
+    /// another tenant's resource, facts, limits and the ledger.
+    #[must_use]
+    pub fn observe(mut self) -> Self {
+        self.modes = Modes::Observed;
+        self
+    }
+
+    /// Holds calls to the policies whatever contracts and [`Builder::observe`] said, as one that tries policies does.
+    #[must_use]
+    pub fn enforce(mut self) -> Self {
+        self.modes = Modes::AlwaysEnforced;
+        self
+    }
+
     /// Everything that is wrong, where some contracts could not even be read: `unread` names their tools. Nothing is
     /// opened.
     pub fn check(self, unread: &[String]) -> Result<(), BuildError> {
@@ -245,7 +265,7 @@ impl Builder {
     fn prepared(self, registry: Registry, policies: Policies) -> Result<Prepared, BuildError> {
         let (registry, policies) = (Arc::new(registry), Arc::new(policies));
         Ok(Prepared {
-            catalogue: Arc::new(Catalogue::new(Arc::clone(&registry), Arc::clone(&policies))),
+            catalogue: Arc::new(Catalogue::new(Arc::clone(&registry), Arc::clone(&policies), self.modes)),
             registry,
             policies,
             store: self.store.ok_or(BuildError::NoStore)?,
@@ -255,6 +275,7 @@ impl Builder {
             asked_for: self.asked_for,
             granted_for: self.granted_for,
             kept: self.kept,
+            modes: self.modes,
         })
     }
 }
@@ -275,6 +296,11 @@ impl Prepared {
         self.registry.warnings()
     }
 
+    /// The tools whose policies are only observed, by name.
+    pub fn observed(&self) -> impl Iterator<Item = &Contract> {
+        self.catalogue.observed()
+    }
+
     /// Opens the store, and with it the gate.
     pub fn open(&self) -> Result<Gate, StoreError> {
         let store = (self.store)()?;
@@ -291,7 +317,13 @@ impl Prepared {
         let line = Line {
             admit: Admit::new(Arc::clone(&self.catalogue), self.limits, redaction.clone()),
             inform: Inform::new(store.clone(), facts, recovery.clone(), Arc::clone(&policies), Arc::clone(&clock)),
-            permit: Permit::new(Arc::clone(&policies), self.standing.clone(), Arc::clone(&clock), self.asked_for),
+            permit: Permit::new(
+                Arc::clone(&policies),
+                self.standing.clone(),
+                Arc::clone(&clock),
+                self.asked_for,
+                self.modes,
+            ),
             reserve: Reserve::new(store.clone(), Arc::clone(&clock), redaction.clone()),
             run: Run::new(&registry, desk, Arc::clone(&clock)),
             settle,

@@ -159,7 +159,11 @@ impl Heading {
         })
     }
 
-    fn record<'a>(&'a self, kind: Kind, trace: &'a Trace, told: Vec<(&'a str, Part<'a>)>, now: Millis) -> Record {
+    fn record<'a>(&'a self, kind: Kind, trace: &'a Trace, mut told: Vec<(&'a str, Part<'a>)>, now: Millis) -> Record {
+        if tells_of_the_verdict(kind) {
+            let would = trace.last("permit", WOULD_REFUSE);
+            told.extend(would.map(|would| (WOULD_REFUSE, Part::Value(would))));
+        }
         let above: &[&str] = match self.told.get() {
             Some(Told::Admitted { .. }) => &OF_THE_CALL,
             Some(Told::Unadmitted { .. }) | None => &[],
@@ -243,6 +247,14 @@ fn refused<'a>(refusal: &'a Refusal, redaction: &Redaction) -> Vec<(&'a str, Par
     told
 }
 
+/// What policies would have refused, had they not only been observed: the name of it in a record and in its trace.
+const WOULD_REFUSE: &str = "would_refuse";
+
+/// Whether a record is the one of its call that tells what policies said.
+fn tells_of_the_verdict(kind: Kind) -> bool {
+    matches!(kind, Kind::Intent | Kind::Read | Kind::Refusal | Kind::Replay | Kind::DryRun)
+}
+
 /// Who asked, for whom, and in which run.
 fn asked(session: &Session) -> [(&'static str, Part<'_>); 3] {
     let principal = session.principal();
@@ -264,13 +276,23 @@ pub(super) fn forecast(permitted: Permitted) -> (Answer, Trace) {
         Some(Recalled::Fresh | Recalled::Reopen | Recalled::Anew) | None => Ok("run"),
     };
     let preview = informed.preview();
+    let would_refuse = permitted.would_refuse().map(enforced);
     let answer = would.and_then(|would| {
-        let outcome = Outcome::of(&json!({ "would": would }), Effect::None, Vec::new());
+        let told = [("would", json!(would))].into_iter().chain(would_refuse.map(|would| (WOULD_REFUSE, would)));
+        let told: Map<String, Value> = told.map(|(name, value)| (name.to_owned(), value)).collect();
+        let outcome = Outcome::of(&Value::Object(told), Effect::None, Vec::new());
         outcome.ok_or_else(|| Refusal::before(Code::InvalidResult))
     });
     let mut trace = permitted.withdraw().withdraw().into_trace();
     trace.note("forecast", Learned::new().with("preview", preview));
     (answer.map_or_else(Answer::Refused, Answer::Result), trace)
+}
+
+/// What would have been answered, were the policies enforced; nothing that only the operator may know.
+fn enforced(refusal: &Refusal) -> Value {
+    let rule = refusal.rule_id().map(|rule| ("rule", rule));
+    let told = [("code", refusal.code().as_str()), ("message", refusal.text())].into_iter().chain(rule);
+    Value::Object(told.map(|(name, text)| (name.to_owned(), text.into())).collect())
 }
 
 /// Writes the record of a person's answer, once it counts.

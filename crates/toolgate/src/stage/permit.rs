@@ -1,6 +1,7 @@
 //! permit: `Informed -> Permitted`. One verdict over permissions, rules and approvals. It touches no store.
 
 mod consent;
+mod observe;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,10 +10,13 @@ use super::inform::Informed;
 use super::{Halt, Stop};
 use crate::clock::Clock;
 use crate::json::Digest;
+use crate::modes::Modes;
 use crate::policy::{Ask, Judgement, Policies, RuleHit, Why};
 use crate::refusal::{Code, Refusal};
 use crate::session::Standing;
 use crate::trace::Learned;
+
+use observe::Would;
 
 /// The third stage.
 pub(crate) struct Permit {
@@ -21,6 +25,7 @@ pub(crate) struct Permit {
     clock: Arc<dyn Clock>,
     /// How long a pending approval can be answered.
     asked_for: Duration,
+    modes: Modes,
 }
 
 /// A call that may run, or whose stored answer may be given again.
@@ -29,6 +34,8 @@ pub(crate) struct Permitted {
     informed: Informed,
     /// The approval that it uses up, with the digest of the policies that it was given under.
     consent: Option<(String, Digest)>,
+    /// What would have been answered, where the policies are only observed and were against it.
+    would_refuse: Option<Box<Refusal>>,
 }
 
 /// A call that may not run. The proof comes along, so that it can be decided again where the ground has moved.
@@ -44,15 +51,21 @@ impl Permit {
         standing: Option<Arc<dyn Standing>>,
         clock: Arc<dyn Clock>,
         asked_for: Duration,
+        modes: Modes,
     ) -> Self {
-        Self { policies, standing, clock, asked_for }
+        Self { policies, standing, clock, asked_for, modes }
     }
 
     pub(crate) fn enter(&self, mut informed: Informed) -> Result<Permitted, Box<Denied>> {
         let verdict = self.decide(&informed);
-        informed.note("permit", verdict.learned());
+        let learned = verdict.learned();
+        let learned = if self.observes(&informed) { learned.with("mode", "observe") } else { learned };
+        informed.note("permit", learned);
         match verdict {
-            Verdict::Yes { consent, .. } => Ok(Permitted { informed, consent }),
+            Verdict::Yes { consent, .. } => Ok(Permitted { informed, consent, would_refuse: None }),
+            Verdict::Anyway(Would { refusal, .. }) => {
+                Ok(Permitted { informed, consent: None, would_refuse: Some(refusal) })
+            }
             Verdict::No { halt, .. } => Err(Box::new(Denied { informed, halt })),
         }
     }
@@ -73,7 +86,11 @@ impl Permit {
         };
         if informed.action().is_some_and(|action| !action.recalled.will_run()) {
             // Nothing runs, so nobody is asked.
-            return match self.policies.judge_replay(&ask) {
+            let judgement = self.policies.judge_replay(&ask);
+            if self.observes(informed) {
+                return self.observed(&ask, judgement);
+            }
+            return match judgement {
                 Judgement::Permitted { by } => Verdict::Yes { consent: None, by },
                 Judgement::Forbidden(why) => forbidden(&why),
                 Judgement::Rule(hit) => rule(hit),
@@ -87,7 +104,11 @@ impl Permit {
         {
             return Verdict::no(Refusal::before(Code::ApprovalInvalid), "the named approval is not one of this call");
         }
-        match self.policies.judge(&ask) {
+        let judgement = self.policies.judge(&ask);
+        if self.observes(informed) {
+            return self.observed(&ask, judgement);
+        }
+        match judgement {
             Judgement::Permitted { by } => Verdict::Yes { consent: None, by },
             Judgement::Forbidden(why) => forbidden(&why),
             Judgement::Rule(hit) => rule(hit),
@@ -101,8 +122,17 @@ impl Permit {
 
 /// What was decided, with what the record tells of it.
 enum Verdict {
-    Yes { consent: Option<(String, Digest)>, by: Vec<String> },
-    No { halt: Halt, code: Code, why: String },
+    Yes {
+        consent: Option<(String, Digest)>,
+        by: Vec<String>,
+    },
+    No {
+        halt: Halt,
+        code: Code,
+        why: String,
+    },
+    /// The policies are only observed: they say no, and the call goes on.
+    Anyway(Would),
 }
 
 impl Verdict {
@@ -121,6 +151,7 @@ impl Verdict {
                 }
             }
             Self::No { code, why, .. } => Learned::new().with("refused", code.as_str()).with("why", why.as_str()),
+            Self::Anyway(would) => Learned::new().with("would_refuse", would.told()),
         }
     }
 }
@@ -162,6 +193,11 @@ impl Permitted {
 
     pub(crate) fn consent(&self) -> Option<&(String, Digest)> {
         self.consent.as_ref()
+    }
+
+    /// What would have been answered, were the policies enforced.
+    pub(crate) fn would_refuse(&self) -> Option<&Refusal> {
+        self.would_refuse.as_deref()
     }
 
     pub(crate) fn note(&mut self, stage: &'static str, learned: Learned) {

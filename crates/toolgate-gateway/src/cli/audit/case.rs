@@ -104,7 +104,10 @@ impl Made {
         let contract = loaded.gate.contracts().find(|contract| contract.name() == tool);
         let mut notes = Vec::new();
         let sent = sent(record, contract, &mut notes)?;
-        let expect = expected(record, approved, &mut notes);
+        let expect = match told.iter().find_map(|record| record.get("would_refuse")) {
+            Some(would) => observed(would, &mut notes),
+            None => expected(record, approved, &mut notes),
+        };
         let user = user(record, loaded, &mut notes);
         let what = expect.get("code").unwrap_or(&expect).as_str().unwrap_or_default().to_owned();
         if contract.is_some() && stage(record, "inform").and_then(|inform| inform.get("facts")).is_some() {
@@ -233,6 +236,17 @@ fn expected(record: &Value, approved: bool, notes: &mut Vec<String>) -> Value {
             }
             if expect.len() == 1 { json!(code) } else { Value::Object(expect) }
         }
+    }
+}
+
+/// What policies would have made of a call that went on because they were only observed: a case is judged by policies
+/// that hold.
+fn observed(would: &Value, notes: &mut Vec<String>) -> Value {
+    notes.push("it went on because policies were only observed; the case says what they would have refused".into());
+    let code = would.get("code").cloned().unwrap_or_default();
+    match would.get("rule") {
+        Some(rule) => json!({ "code": code, "rule": rule }),
+        None => code,
     }
 }
 

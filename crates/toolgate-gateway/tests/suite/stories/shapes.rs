@@ -103,8 +103,10 @@ fn every_answer_is_as_its_schema_says() {
     let key = unknown[0]["key"].as_str().unwrap();
     let erasable = redacted::Desk::with_a_person("c17");
     let erasable = erasable.dir();
+    let watched = super::observe::watched();
+    let watched = watched.path().to_str().unwrap();
     let policies = folder.join("policies").to_str().unwrap().to_owned();
-    let answers: [(&str, &[&str], i32); 51] = [
+    let answers: [(&str, &[&str], i32); 54] = [
         ("init", &["init", &new, "--dry-run"], 0),
         ("init", &["init", &new], 0),
         ("init", &import, 0),
@@ -138,6 +140,9 @@ fn every_answer_is_as_its_schema_says() {
         ("audit erase", &["audit", erasable, "erase", "--subject", "c17"], 0),
         ("audit tail", &["audit", dir, "tail", "-n", "100"], 0),
         ("audit verify", &["audit", dir, "verify"], 0),
+        ("audit observed", &["audit", dir, "observed"], 0),
+        ("audit observed", &["audit", watched, "observed"], 0),
+        ("check", &["check", dir, "--suggest-policies"], 0),
         ("audit replay", &["audit", dir, "replay", "--policies", &policies], 0),
         ("audit case", &["audit", dir, "case", reference], 0),
         ("audit export", &["audit", dir, "export"], 0),

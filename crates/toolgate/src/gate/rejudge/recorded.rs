@@ -137,6 +137,10 @@ impl Recorded {
 /// What the stage that asks the policies told.
 fn decided(permit: &Value, body: &Value) -> Option<Ended> {
     let text = |name: &str| permit.get(name).and_then(Value::as_str);
+    // It was permitted only because its policies were observed: they had refused it.
+    if let Some(would) = permit.get("would_refuse") {
+        return refused_then(would);
+    }
     let Some(code) = text("refused") else {
         let by = permit.get("permitted_by").and_then(Value::as_array).map(|by| texts(by)).unwrap_or_default();
         // It was permitted by consent: the policies had asked for one.
@@ -157,6 +161,22 @@ fn decided(permit: &Value, body: &Value) -> Option<Ended> {
         "rule_failed" => Decided::Rule { rule: body.get("rule").and_then(Value::as_str)?.to_owned() },
         "forbidden" => Decided::Forbidden { why: why.to_owned() },
         "approval_invalid" => return Some(Ended::Unasked),
+        other => return Some(Ended::Before(other.to_owned())),
+    }))
+}
+
+/// What policies would have refused, as the record tells it.
+fn refused_then(would: &Value) -> Option<Ended> {
+    let text = |name: &str| would.get(name).and_then(Value::as_str);
+    Some(Ended::Decided(match text("code")? {
+        "unknown_tool" => Decided::Invisible,
+        "forbidden" => Decided::Forbidden { why: text("why").unwrap_or_default().to_owned() },
+        "rule_failed" => Decided::Rule { rule: text("rule")?.to_owned() },
+        "approval_required" => {
+            let mut rules = texts(would.get("rules").and_then(Value::as_array)?);
+            rules.sort();
+            Decided::NeedsApproval { rules }
+        }
         other => return Some(Ended::Before(other.to_owned())),
     }))
 }

@@ -1,0 +1,84 @@
+//! Observing: what the policies would have refused is noted, and the call goes on. Only what they say is observed. What
+//! was refused before they were asked (arguments, another tenant's resource, facts that failed) and what comes after them
+//! (limits, the ledger) holds as ever.
+
+use serde_json::{Map, Value};
+
+use super::{Permit, Verdict, forbidden, rule};
+use crate::policy::{Ask, Judgement, NeedReason};
+use crate::refusal::{Code, Refusal};
+use crate::stage::Halt;
+use crate::stage::inform::Informed;
+
+/// What would have been refused, were the policies enforced.
+pub(super) struct Would {
+    /// What would have been answered.
+    pub(super) refusal: Box<Refusal>,
+    /// The rules that say no, or that ask for consent.
+    rules: Vec<String>,
+    /// For the operator.
+    why: String,
+}
+
+impl Permit {
+    /// Whether the policies of this call are only observed.
+    pub(super) fn observes(&self, informed: &Informed) -> bool {
+        self.modes.observe(&informed.admitted().tool().contract)
+    }
+
+    /// What becomes of a call whose policies are only observed. No approval is asked for, and none is used.
+    pub(super) fn observed(&self, ask: &Ask<'_>, judgement: Judgement) -> Verdict {
+        let (verdict, rules) = match judgement {
+            Judgement::Permitted { by } => return Verdict::Yes { consent: None, by },
+            Judgement::Forbidden(why) => (forbidden(&why), Vec::new()),
+            Judgement::Rule(hit) => {
+                let rules = hit.all.clone();
+                (rule(hit), rules)
+            }
+            Judgement::NeedsApproval { reasons, by: _ } => {
+                let rules = rules_of(&reasons);
+                (missing_consent(&reasons, &rules), rules)
+            }
+        };
+        match verdict {
+            Verdict::No { halt: Halt::Refused(refusal), code: _, why } => {
+                // To whoever may not see a tool it would not be there at all.
+                let refusal = match self.policies.visible(ask.tool, ask.session) {
+                    true => refusal,
+                    false => Box::new(Refusal::before(Code::UnknownTool)),
+                };
+                Verdict::Anyway(Would { refusal, rules, why })
+            }
+            other @ (Verdict::Yes { .. } | Verdict::No { .. } | Verdict::Anyway(_)) => other,
+        }
+    }
+}
+
+impl Would {
+    /// What the record tells of it.
+    pub(super) fn told(&self) -> Value {
+        let mut told = Map::from_iter([
+            ("code".to_owned(), Value::from(self.refusal.code().as_str())),
+            ("why".to_owned(), Value::from(self.why.as_str())),
+        ]);
+        if let Some(rule) = self.refusal.rule_id() {
+            told.insert("rule".to_owned(), rule.into());
+        }
+        if !self.rules.is_empty() {
+            told.insert("rules".to_owned(), self.rules.clone().into());
+        }
+        Value::Object(told)
+    }
+}
+
+fn rules_of(reasons: &[NeedReason]) -> Vec<String> {
+    let mut rules: Vec<String> = reasons.iter().map(|reason| reason.rule.clone()).collect();
+    rules.sort();
+    rules
+}
+
+fn missing_consent(reasons: &[NeedReason], rules: &[String]) -> Verdict {
+    let messages: Vec<&str> = reasons.iter().map(|reason| reason.message.as_str()).collect();
+    let refusal = Refusal::before(Code::ApprovalRequired).message(messages.join(" "));
+    Verdict::no(refusal, format!("asked by {}", rules.join(", ")))
+}
