@@ -2,6 +2,8 @@
 
 #[cfg(test)]
 mod absence;
+#[cfg(test)]
+mod authority;
 mod builder;
 mod erasure;
 mod keeper;

@@ -106,6 +106,10 @@ pub use gate::Gate;
 pub use refusal::Refusal;
 pub use reply::Reply;
 
+#[cfg(feature = "bench")]
+#[doc(hidden)]
+pub use policy::door as policy_door;
+
 /// The code of the README compiles and does what it says.
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]

@@ -12,6 +12,9 @@
 //! ```
 
 mod context;
+// A bench is a crate of its own: what it measures must be public, and is no part of the interface.
+#[cfg(feature = "bench")]
+pub mod door;
 mod explain;
 mod fault;
 mod load;
