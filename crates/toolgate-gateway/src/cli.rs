@@ -7,6 +7,7 @@ mod call;
 mod check;
 mod color;
 mod completions;
+mod deny;
 mod exec;
 mod exit;
 mod explain;
@@ -79,6 +80,8 @@ enum Command {
     Approvals(approvals::Approvals),
     /// Look at actions, and say what became of unknown ones
     Ledger(ledger::Ledger),
+    /// Stop a tool, a tenant or all calls for a while
+    Deny(deny::Deny),
     /// Give out tokens, list them, take them back
     Token(token::Token),
     /// Look at the record and verify it
@@ -151,6 +154,7 @@ impl Cli {
                 Command::Check(check) => check.run(output).await,
                 Command::Approvals(approvals) => approvals.run(output).await,
                 Command::Ledger(ledger) => ledger.run(output).await,
+                Command::Deny(deny) => deny.run(output).await,
                 Command::Token(token) => token.run(output),
                 Command::Audit(audit) => audit.run(output).await,
                 Command::Why(why) => why.run(output).await,

@@ -307,6 +307,24 @@ pub fn open_store_to_write(dir: &Path) -> Result<Store, LoadError> {
     }
 }
 
+/// Opens the store of a folder to change it, and makes it if it is not there, whatever is wrong with its contracts.
+pub(crate) fn open_store_at_once(dir: &Path) -> Result<Store, LoadError> {
+    let mut reader = Reader::of(dir);
+    match reader.settings() {
+        Some(settings) if reader.findings.is_empty() => Ok(settings.store.open(dir)?),
+        Some(_) | None => Err(reader.end()),
+    }
+}
+
+/// The names of the tools of a folder, sorted, whatever is wrong with their contracts.
+pub(crate) fn tool_names(dir: &Path) -> Vec<String> {
+    let mut reader = Reader::of(dir);
+    let read = reader.contracts();
+    let mut names: Vec<String> = read.iter().map(Source::tool).chain(reader.unread).collect();
+    names.sort();
+    names
+}
+
 /// The cases of a folder, a file and its text each, and what is wrong with the files themselves.
 pub(crate) fn cases(dir: &Path) -> (Vec<(PathBuf, String)>, Vec<Finding>) {
     let mut reader = Reader::of(dir);

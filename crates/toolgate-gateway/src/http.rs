@@ -19,6 +19,7 @@ mod mcp;
 mod problem;
 mod query;
 mod settings;
+mod stops;
 mod stream;
 mod tagged;
 #[cfg(test)]

@@ -169,6 +169,19 @@ impl Identity {
         }
     }
 
+    /// Whoever the operating system says is at the command line.
+    pub(crate) fn operator() -> Result<Principal, Unlisted> {
+        operator::principal()
+    }
+
+    /// The tenants that people of the folder are of, sorted; `None` where nobody can tell all of them.
+    pub(crate) fn tenants(&self) -> Option<BTreeSet<String>> {
+        match self {
+            Self::Local(local) => Some(local.tenants().map(str::to_owned).collect()),
+            Self::Tokens(tokens) => tokens.all().ok().map(|(all, _)| all.into_iter().map(|one| one.tenant).collect()),
+        }
+    }
+
     /// The keeper of a door of the network. Where the folder lists its users, the door is that of `named`, or of the
     /// default user.
     pub fn doorkeeper(&self, named: Option<&str>) -> Result<Doorkeeper, Unlisted> {

@@ -11,6 +11,7 @@ use toolgate::clock::Millis;
 use toolgate::contract::{Access, Contract};
 use toolgate::fault::Fault;
 use toolgate::ledger::Listed;
+use toolgate::stoppage::Stoppage;
 use toolgate::trace::Trace;
 use toolgate::wire::Warning;
 
@@ -149,6 +150,19 @@ pub(crate) fn approval(approval: &Approval, now: Millis) -> Value {
         "reasons": approval.reasons,
         "created_at": approval.created_at.to_string(),
         "expires_at": approval.expires_at.to_string(),
+    })
+}
+
+/// A stop. What the operator said of one that is not of the reader's own stays with the operator.
+pub(crate) fn stoppage(stop: &Stoppage, is_own: bool) -> Value {
+    json!({
+        "id": stop.id,
+        "tool": stop.target.tool,
+        "tenant": stop.target.tenant,
+        "why": is_own.then_some(&stop.why),
+        "by": is_own.then_some(&stop.by),
+        "at": stop.at.to_string(),
+        "until": stop.until.to_string(),
     })
 }
 

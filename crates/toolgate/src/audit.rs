@@ -62,6 +62,10 @@ kinds! {
     Late = "late",
     /// That somebody's personal data was made unreadable.
     Erasure = "erasure",
+    /// That an operator stopped calls for a while.
+    Stopped = "stopped",
+    /// That a stop was lifted before its end.
+    Lifted = "lifted",
 }
 
 /// One entry of the record, before it is chained.

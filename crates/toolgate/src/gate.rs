@@ -14,6 +14,7 @@ mod rejudge;
 mod rulings;
 #[cfg(test)]
 mod steadiness;
+mod stops;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -42,6 +43,7 @@ use crate::stage::reserve::{Reservation, Reserve};
 use crate::stage::run::Run;
 use crate::stage::settle::{Recorded as Written, Said, Settle, Settled};
 use crate::stage::{Halt, Stop};
+use crate::stoppage::View;
 use crate::trace::{Learned, Trace};
 use crate::wire::{Broken, Proposed};
 
@@ -54,6 +56,7 @@ use recorder::Recorder;
 use records::Heading;
 pub use rejudge::{Decided, Ended, Recorded, Undecided, Unhidden};
 pub use rulings::{NotRuled, Ruling};
+pub use stops::{LONGEST_STOP, LONGEST_WHY, NotLifted, NotStopped, lift, stop, stops, time};
 
 /// Decides whether proposed calls may happen, makes them happen under limits and at most once, and answers.
 ///
@@ -80,6 +83,7 @@ struct Line {
     catalogue: Arc<Catalogue>,
     recovery: Recovery,
     redaction: Redaction,
+    stops: View,
     store: Store,
     clock: Arc<dyn Clock>,
     granted_for: Duration,
@@ -111,7 +115,7 @@ impl Gate {
             gate.ready()?;
             match gate.pass(named, &own, &gone).await {
                 Ok(settled) => Ok(gate.settled(&own, settled).await),
-                Err(stop) => gate.stop(&own, stop).await,
+                Err(stop) => gate.left(&own, stop).await,
             }
         });
         match task.await {
@@ -194,7 +198,7 @@ impl Gate {
     }
 
     /// The reply to a call that ended before anything ran.
-    async fn stop(&self, heading: &Arc<Heading>, Stop { halt, trace }: Stop) -> Result<Reply, Fault> {
+    async fn left(&self, heading: &Arc<Heading>, Stop { halt, trace }: Stop) -> Result<Reply, Fault> {
         let now = self.line.clock.now();
         match halt {
             Halt::Refused(refusal) => {
@@ -248,10 +252,11 @@ impl Gate {
         let heading = Arc::new(Heading::new(broken.call_id, broken.tool, session, &self.line.redaction));
         let mut trace = Trace::start(&self.line.redaction);
         trace.note("decode", Learned::new().with("refused", broken.refusal.code().as_str()));
-        self.stop(&heading, Stop::refused(broken.refusal, trace)).await
+        self.left(&heading, Stop::refused(broken.refusal, trace)).await
     }
 
-    /// Judges a call without asking anybody and without running anything. The reply tells what would become of it.
+    /// Judges a call without asking anybody and without running anything. The reply tells what would become of it: stops
+    /// and limits are looked at as they stand now, and nothing is taken of a limit.
     pub async fn dry_run(&self, call: Call, session: &Session) -> Result<Reply, Fault> {
         let _running = self.tasks.token();
         self.ready()?;
@@ -260,7 +265,10 @@ impl Gate {
         let gone = CancellationToken::new();
         let judged = match self.admit(named, &heading).await {
             Ok((admitted, redactor, _)) => match self.line.inform.enter(admitted, &redactor, &gone).await {
-                Ok(informed) => self.line.permit.enter(informed).map_err(|denied| denied.into_stop()),
+                Ok(informed) => match self.line.permit.enter(informed) {
+                    Ok(permitted) => self.line.reserve.foresee(permitted).await,
+                    Err(denied) => Err(denied.into_stop()),
+                },
                 Err(stop) => Err(stop),
             },
             Err(stop) => Err(stop),

@@ -57,7 +57,7 @@
 //!
 //! [`gate`] is the line itself; [`contract`] what a tool declares; [`admission`] its first questions alone;
 //! [`leniency`] what a contract lets be written otherwise; [`refusal`] the table of codes; [`ledger`] the state machine that makes writes happen at most once; [`backend`] how a tool is run;
-//! [`template`] what a backend learns of the session; [`audit`] the record.
+//! [`template`] what a backend learns of the session; [`audit`] the record; [`stoppage`] what an operator stops for a while.
 
 pub mod call;
 pub mod contract;
@@ -88,6 +88,7 @@ pub mod vault;
 pub mod approval;
 pub mod audit;
 pub mod ledger;
+pub mod stoppage;
 
 pub mod backend;
 mod result;

@@ -97,6 +97,10 @@ codes! {
     UnknownAction = "unknown_action" => Usage,
     /// Several actions have a key that begins so.
     AmbiguousKey = "ambiguous_key" => Usage,
+    /// No tool and no tenant has this name.
+    UnknownTarget = "unknown_target" => Usage,
+    /// No stop of this id stands.
+    UnknownStop = "unknown_stop" => Usage,
     /// Nothing personal is kept of this subject.
     UnknownSubject = "unknown_subject" => Usage,
     /// There is no such schema.
@@ -131,6 +135,8 @@ codes! {
     NotACase = "not_a_case" => Refused,
     /// Actions of whoever is to be erased may be running, or nobody knows how they ended.
     SubjectInDoubt = "subject_in_doubt" => Refused,
+    /// As many stops stand as may.
+    TooManyStops = "too_many_stops" => Refused,
     /// The chain of the record does not hold.
     RecordBroken = "record_broken" => Refused,
     /// The store cannot be opened, read or written.

@@ -104,6 +104,12 @@ pub(super) fn open_store_to_write(dir: &Path, output: &mut Output) -> Result<Sto
     config::open_store_to_write(dir).map_err(|error| told(error, dir, output))
 }
 
+/// Opens the store of a folder to change it, and makes it if it is not there.
+pub(super) fn open_store_at_once(dir: &Path, output: &mut Output) -> Result<Store, Failure> {
+    must_exist(dir, FoundBy::Argument)?;
+    config::open_store_at_once(dir).map_err(|error| told(error, dir, output))
+}
+
 pub(super) fn told(error: LoadError, dir: &Path, output: &mut Output) -> Failure {
     match error {
         LoadError::Findings(findings) => {

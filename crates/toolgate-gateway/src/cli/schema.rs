@@ -50,6 +50,7 @@ published! {
     "output audit verify" = "output/audit-verify",
     "output call" = "output/call",
     "output check" = "output/check",
+    "output deny" = "output/deny",
     "output completions" = "output/completions",
     "output exec" = "output/exec",
     "output explain" = "output/explain",

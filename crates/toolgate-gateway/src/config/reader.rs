@@ -27,6 +27,13 @@ pub(super) struct Source {
     located: Option<Located>,
 }
 
+impl Source {
+    /// The name of the tool, where it is the file of one.
+    pub(super) fn tool(&self) -> String {
+        stem(&self.file)
+    }
+}
+
 /// The files of a folder.
 #[derive(Default)]
 struct Files {

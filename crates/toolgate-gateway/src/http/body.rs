@@ -47,6 +47,12 @@ impl<'a> Members<'a> {
         }
     }
 
+    /// Any value, where it is given.
+    pub(super) fn any(&mut self, name: &'static str) -> Option<Value> {
+        let raw = self.raw(name)?;
+        self.value(name, raw)
+    }
+
     /// True or false; false where it is not given.
     pub(super) fn flag(&mut self, name: &'static str) -> bool {
         let Some(raw) = self.raw(name) else { return false };

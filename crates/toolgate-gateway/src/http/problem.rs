@@ -43,6 +43,12 @@ pub(crate) enum Kind {
     NoSuchApproval,
     ApprovalClosed,
     NotYours,
+    NoSuchAction,
+    NotUnknown,
+    BeingReconciled,
+    ResultUnfit,
+    NoSuchStop,
+    TooManyStops,
     Overloaded,
     Unavailable,
     TimedOut,
@@ -87,6 +93,12 @@ impl Kind {
             Self::NoSuchApproval => row("no_such_approval", S::NOT_FOUND, "There is no such approval"),
             Self::ApprovalClosed => row("approval_closed", S::CONFLICT, "The approval is not pending any more"),
             Self::NotYours => row("not_yours", S::FORBIDDEN, "Somebody else must answer this approval"),
+            Self::NoSuchAction => row("no_such_action", S::NOT_FOUND, "There is no such action"),
+            Self::NotUnknown => row("not_unknown", S::CONFLICT, "It is known what became of the action, or it runs"),
+            Self::BeingReconciled => row("being_reconciled", S::CONFLICT, "Somebody looks for what became of it"),
+            Self::ResultUnfit => row("result_unfit", S::UNPROCESSABLE_ENTITY, "The result cannot be one of the tool"),
+            Self::NoSuchStop => row("no_such_stop", S::NOT_FOUND, "There is no such stop"),
+            Self::TooManyStops => row("too_many_stops", S::CONFLICT, "As many stops stand as may"),
             Self::Overloaded => row("overloaded", S::SERVICE_UNAVAILABLE, "The gate has too much to do"),
             Self::Unavailable => row("unavailable", S::SERVICE_UNAVAILABLE, "The gate cannot take calls now"),
             Self::TimedOut => row("timed_out", S::GATEWAY_TIMEOUT, "The request took too long"),
@@ -179,7 +191,7 @@ mod tests {
 
     use super::*;
 
-    const ALL: [Kind; 22] = [
+    const ALL: [Kind; 28] = [
         Kind::AmbiguousRequest,
         Kind::WrongHost,
         Kind::ForeignOrigin,
@@ -199,6 +211,12 @@ mod tests {
         Kind::NoSuchApproval,
         Kind::ApprovalClosed,
         Kind::NotYours,
+        Kind::NoSuchAction,
+        Kind::NotUnknown,
+        Kind::BeingReconciled,
+        Kind::ResultUnfit,
+        Kind::NoSuchStop,
+        Kind::TooManyStops,
         Kind::Overloaded,
         Kind::Unavailable,
         Kind::TimedOut,

@@ -53,6 +53,11 @@ impl Local {
         self.users.iter().map(|user| (user.tenant.clone(), user.roles.clone())).collect()
     }
 
+    /// The tenants of all people.
+    pub(super) fn tenants(&self) -> impl Iterator<Item = &str> {
+        self.users.iter().map(|user| user.tenant.as_str())
+    }
+
     /// The session of `USER@TENANT`, or of the default user.
     pub fn session(&self, named: Option<&str>) -> Result<Session, Unlisted> {
         let index = match (named, self.default) {

@@ -19,10 +19,15 @@ pub(super) fn session(tenant: Option<&str>) -> Result<Session, Unlisted> {
     if !is_name(tenant) {
         return Err(Unlisted::new(format!("this names no tenant: {NAME}")));
     }
+    Ok(Session::new(principal()?, tenant))
+}
+
+/// The operating-system user.
+pub(super) fn principal() -> Result<Principal, Unlisted> {
     let uid = std::fs::metadata("/proc/self").map_err(|error| {
         Unlisted::new(format!("the operating system does not tell who is asking: /proc/self: {}", error.kind()))
     })?;
-    Ok(Session::new(Principal::new(ISSUER, format!("operator#{}", uid.uid())), tenant))
+    Ok(Principal::new(ISSUER, format!("operator#{}", uid.uid())))
 }
 
 #[cfg(test)]

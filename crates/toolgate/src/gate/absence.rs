@@ -18,6 +18,7 @@ use crate::json::Digest;
 use crate::ledger::{Action, Claim, Entry, EntryKey, LaneKey, NewEntry, Opened, Opening, Stamp, State, Store};
 use crate::recovery::Reconciled;
 use crate::session::Principal;
+use crate::stoppage::Spot;
 
 const BEGUN: Millis = Millis(1_796_000_000_000);
 const LEASE: Duration = Duration::from_secs(65);
@@ -105,7 +106,7 @@ async fn open(store: &Store, now: Millis) {
         stamp: Stamp { revision: 0, lane_version: 0 },
     };
     let intent = Record::new(Kind::Intent, now, reference, Map::new());
-    let opening = Opening { entry: Some(entry), grant: None, takings: Vec::new(), intent };
+    let opening = Opening { entry: Some(entry), grant: None, takings: Vec::new(), intent, spot: Spot::default() };
     assert!(matches!(store.open(opening, now).await.unwrap(), Opened::Open { .. }));
 }
 

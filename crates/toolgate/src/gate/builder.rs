@@ -29,6 +29,7 @@ use crate::stage::permit::Permit;
 use crate::stage::reserve::Reserve;
 use crate::stage::run::Run;
 use crate::stage::settle::Settle;
+use crate::stoppage::View;
 
 /// What a gate is built from. Tools, policies and a store must be given; everything else has a default that is safe.
 pub struct Builder {
@@ -311,12 +312,20 @@ impl Prepared {
         let scribe = Arc::new(records::Entries::new(&registry, &redaction));
         let recovery = Recovery::new(store.clone(), Arc::clone(&registry), facts.clone(), Arc::clone(&clock), scribe);
         let keeper = Keeper::new(store.clone(), recovery.clone(), Arc::clone(&registry), Arc::clone(&clock));
+        let stops = View::new(store.clone());
         let (tasks, recorder) = (TaskTracker::new(), Arc::new(Recorder::new(store.clone())));
         let settle = Settle::new(store.clone(), Arc::clone(&clock));
         let desk = Arc::new(Desk::new(settle.clone(), Arc::clone(&recorder), tasks.clone(), redaction.clone()));
         let line = Line {
             admit: Admit::new(Arc::clone(&self.catalogue), self.limits, redaction.clone()),
-            inform: Inform::new(store.clone(), facts, recovery.clone(), Arc::clone(&policies), Arc::clone(&clock)),
+            inform: Inform::new(
+                store.clone(),
+                facts,
+                recovery.clone(),
+                Arc::clone(&policies),
+                Arc::clone(&clock),
+                stops.clone(),
+            ),
             permit: Permit::new(
                 Arc::clone(&policies),
                 self.standing.clone(),
@@ -332,6 +341,7 @@ impl Prepared {
             catalogue: Arc::clone(&self.catalogue),
             recovery,
             redaction,
+            stops,
             store,
             clock,
             granted_for: self.granted_for,

@@ -210,6 +210,7 @@ async fn a_window_does_not_reopen_when_the_clock_is_set_back() {
     use crate::audit::{Kind, Record};
     use crate::call::Ref;
     use crate::ledger::{CounterKey, Opened, Opening, Taking};
+    use crate::stoppage::Spot;
 
     for what in ALL {
         let folder = tempfile::tempdir().unwrap();
@@ -221,7 +222,8 @@ async fn a_window_does_not_reopen_when_the_clock_is_set_back() {
             let counter = CounterKey::of(&json!(["acme", "pay"]));
             let takings = vec![Taking { counter, amount: 1, max: 1, per: HOUR }];
             let intent = Record::new(Kind::Intent, now, Ref::fresh(), Map::new());
-            async move { store.open(Opening { entry: None, grant: None, takings, intent }, now).await.unwrap() }
+            let opening = Opening { entry: None, grant: None, takings, intent, spot: Spot::default() };
+            async move { store.open(opening, now).await.unwrap() }
         };
         assert!(matches!(take(&desk).await, Opened::Open { .. }));
         machine.pass(HOUR);

@@ -10,6 +10,7 @@ use crate::call::Ref;
 use crate::clock::{Clock, Millis, SystemClock};
 use crate::json::Digest;
 use crate::session::Principal;
+use crate::stoppage::Spot;
 
 /// One write, with the arguments and the answer that it has each time.
 #[derive(Clone, Debug)]
@@ -88,6 +89,6 @@ impl Errand {
             stamp: Stamp { revision: 0, lane_version: 0 },
         };
         let intent = Record::new(Kind::Intent, now, reference, self.told.clone());
-        Opening { entry: Some(entry), grant: None, takings: Vec::new(), intent }
+        Opening { entry: Some(entry), grant: None, takings: Vec::new(), intent, spot: Spot::default() }
     }
 }

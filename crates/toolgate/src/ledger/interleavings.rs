@@ -27,6 +27,7 @@ use super::*;
 use crate::approval::{Approval, ApprovalState};
 use crate::audit::Kind;
 use crate::session::Principal;
+use crate::stoppage::Spot;
 use failing::Failing;
 
 const ACTORS: usize = 6;
@@ -212,7 +213,7 @@ impl<'s> Bench<'s> {
                 if let Doing::Runs { .. } = self.actors[actor] {
                     return;
                 }
-                let question = Question { action: Some((key(action), lane(action))), grant: None };
+                let question = Question { action: Some((key(action), lane(action))), grant: None, spot: None };
                 let stamp = self.store(actor).recall(question, self.now).await.unwrap().stamp;
                 self.actors[actor] = Doing::Looked { action, amount, stamp, changes: self.changes };
             }
@@ -269,6 +270,7 @@ impl<'s> Bench<'s> {
                 self.actors[actor] = Doing::Runs { action, attempt };
                 self.ran += 1;
             }
+            Opened::Stopped(stop) => panic!("nothing was stopped: {stop:?}"),
             Opened::Limited { which, left, until } => {
                 assert!(may_run && lane_is_free && !room, "refused without a reason");
                 assert_eq!((which, left, until), (0, MAX - counted, Millis(window.0 + DAY)));
@@ -489,7 +491,7 @@ fn opening(action: usize, amount: u64, stamp: Stamp, owner: Owner, lease_end: Mi
         anew: false,
         stamp,
     };
-    Opening { entry: Some(entry), grant, takings: vec![taking], intent: record(Kind::Intent) }
+    Opening { entry: Some(entry), grant, takings: vec![taking], intent: record(Kind::Intent), spot: Spot::default() }
 }
 
 fn played(steps: Vec<Step>, stores: Vec<Store>, start: &dyn Fn() -> Option<Store>) -> (usize, usize) {

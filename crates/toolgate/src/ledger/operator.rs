@@ -243,6 +243,7 @@ mod tests {
     use crate::clock::Millis;
     use crate::ledger::{Action, Claim, Finding, LaneKey, NewEntry, Opened, Opening, Rejected, Stamp};
     use crate::session::Principal;
+    use crate::stoppage::Spot;
 
     /// Opens an action named `name`; its key and the attempt.
     async fn opened(store: &Store, name: &str, tenant: &str, tool: &str) -> (EntryKey, Ref) {
@@ -274,7 +275,7 @@ mod tests {
             stamp: Stamp { revision: 0, lane_version: 0 },
         };
         let intent = Record::new(Kind::Intent, Millis(1), reference.clone(), Map::new());
-        let opening = Opening { entry: Some(entry), grant: None, takings: Vec::new(), intent };
+        let opening = Opening { entry: Some(entry), grant: None, takings: Vec::new(), intent, spot: Spot::default() };
         assert!(matches!(store.open(opening, Millis(1)).await.unwrap(), Opened::Open { .. }));
         (key, reference)
     }

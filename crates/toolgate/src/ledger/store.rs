@@ -22,6 +22,7 @@ use crate::call::Ref;
 use crate::clock::{Millis, Water};
 use crate::json::Digest;
 use crate::session::Session;
+use crate::stoppage::{Spot, Stoppage};
 use crate::vault::GateKey;
 
 /// An opened store: the ledger, the approvals and the record.
@@ -47,6 +48,8 @@ pub(crate) type Pending<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreErro
 pub(crate) struct Question {
     pub(crate) action: Option<(EntryKey, LaneKey)>,
     pub(crate) grant: Option<GrantKey>,
+    /// Where it is called, if it is to be told what stops a call made there.
+    pub(crate) spot: Option<Spot>,
 }
 
 /// Whose approval of which call.
@@ -70,6 +73,8 @@ pub(crate) struct Recall {
     pub(crate) holder: Option<Entry>,
     /// The newest approval of this call that is pending or granted and has not expired.
     pub(crate) approval: Option<Approval>,
+    /// What stops the call.
+    pub(crate) stopped: Option<Stoppage>,
 }
 
 /// What a decision was based on: it stands while both numbers do.
@@ -90,6 +95,8 @@ pub(crate) struct Opening {
     /// What it takes of limits.
     pub(crate) takings: Vec<Taking>,
     pub(crate) intent: Record,
+    /// Where it is called: nothing opens where an operator has stopped it.
+    pub(crate) spot: Spot,
 }
 
 /// What a call takes of one limit.
@@ -142,6 +149,8 @@ pub(crate) enum Opened {
         /// When its window ends.
         until: Millis,
     },
+    /// An operator has stopped it; nothing was written.
+    Stopped(Box<Stoppage>),
 }
 
 /// How a call ended.
@@ -252,6 +261,11 @@ impl Store {
             true => Ok(Opened::Moved),
             false => transact::open(rows, opening, later),
         })
+    }
+
+    /// What an opening would be told of limits: `Limited` for the first that has no room. Nothing is taken.
+    pub(crate) fn foresee(&self, takings: Vec<Taking>, now: Millis) -> Pending<'_, Option<Opened>> {
+        self.read_at(now, move |rows, now| transact::foresee(rows, &takings, now))
     }
 
     /// Outcome, lane and record, or nothing. `false`: the entry is no longer this owner's, and only `said` was written.
@@ -418,7 +432,7 @@ impl Store {
     }
 
     /// A write by the time that it is. INVARIANT (no earlier): a process whose clock is behind decides nothing by it.
-    fn write_at<T, F>(&self, now: Millis, job: F) -> Pending<'_, T>
+    pub(super) fn write_at<T, F>(&self, now: Millis, job: F) -> Pending<'_, T>
     where
         T: Send + 'static,
         F: FnOnce(&mut dyn Rows, Millis) -> Result<T, StoreError> + Send + 'static,
@@ -431,7 +445,7 @@ impl Store {
     }
 
     /// As [`write_at`](Self::write_at), of what is only read.
-    fn read_at<T, F>(&self, now: Millis, job: F) -> Pending<'_, T>
+    pub(super) fn read_at<T, F>(&self, now: Millis, job: F) -> Pending<'_, T>
     where
         T: Send + 'static,
         F: FnOnce(&dyn Rows, Millis) -> Result<T, StoreError> + Send + 'static,

@@ -15,6 +15,7 @@ use super::*;
 use crate::approval::{Approval, ApprovalState, Approvers, Decision, NotDecided, Reason};
 use crate::audit::{Head, Kind, Record};
 use crate::session::{Principal, Session};
+use crate::stoppage::{Spot, Stoppage, Target};
 
 #[cfg(feature = "sqlite")]
 mod on_disk;
@@ -98,6 +99,10 @@ stories! {
     notes:
         a_note_is_found_by_its_kind_and_key_and_listed_by_its_scope
         a_note_is_forgotten_from_its_end_on;
+    stops:
+        nothing_opens_where_an_operator_has_stopped_it
+        a_stop_is_lifted_once_and_only_by_whom_it_concerns
+        the_stops_of_one_tenant_leave_room_for_those_of_others;
     erasing:
         nothing_is_erased_while_an_action_of_theirs_is_in_doubt_unless_that_is_said
         what_comes_of_an_action_that_was_erased_while_it_ran_is_not_kept;
@@ -145,7 +150,7 @@ impl Act {
     }
 
     fn question(&self) -> Question {
-        Question { action: Some((self.key(), LaneKey::of(&json!([self.lane])))), grant: None }
+        Question { action: Some((self.key(), LaneKey::of(&json!([self.lane])))), grant: None, spot: None }
     }
 
     /// What opens the action on the ground of what the store knows now.
@@ -185,6 +190,7 @@ impl Act {
             grant: self.grant.map(|id| (id.to_owned(), slice())),
             takings: self.takings.clone(),
             intent: Record::new(Kind::Intent, NOW, reference.clone(), Map::new()),
+            spot: Spot { tool: "create_refund".into(), tenant: self.tenant.into() },
         }
     }
 }
@@ -192,7 +198,7 @@ impl Act {
 async fn open(store: &Store, act: &Act) -> Ref {
     match store.open(act.opening(store).await, NOW).await.unwrap() {
         Opened::Open { first, .. } => first,
-        Opened::Moved | Opened::Limited { .. } => panic!("{} did not open", act.name),
+        Opened::Moved | Opened::Limited { .. } | Opened::Stopped(_) => panic!("{} did not open", act.name),
     }
 }
 
@@ -295,7 +301,7 @@ pub(super) fn asked(id: &str) -> Approval {
 
 /// The question for the approval that `asked` made.
 fn asking(id: &str) -> Question {
-    Question { action: None, grant: Some(GrantKey::of(&asked(id))) }
+    Question { action: None, grant: Some(GrantKey::of(&asked(id))), spot: None }
 }
 
 pub(super) fn slice() -> Digest {

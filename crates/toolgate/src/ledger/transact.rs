@@ -8,6 +8,7 @@ mod limits;
 mod sweeping;
 
 use super::rows::{Change, LOOKED_THROUGH, Lane, Rows, Stored};
+use super::stopping::stopping;
 use super::{
     Claim, Closing, Command, Consequence, Entry, EntryKey, Finding, Listed, NewEntry, Opened, Opening, Page, Question,
     Recall, Rejected, Stamp, step,
@@ -18,6 +19,7 @@ use crate::clock::{Millis, Water};
 
 pub(super) use self::approvals::{Answer, decide, propose};
 use self::approvals::{newest, return_grant, usable};
+pub(super) use self::limits::foresee;
 use self::limits::{Counting, count, take};
 pub(super) use self::sweeping::{GRACE, survey, sweep};
 
@@ -45,9 +47,13 @@ pub(super) fn recall(rows: &dyn Rows, question: &Question, now: Millis) -> Store
         Some(call) => newest(rows.approvals_of_call(call)?, now),
         None => None,
     };
+    let stopped = match &question.spot {
+        Some(spot) => stopping(rows, spot, now)?,
+        None => None,
+    };
     let Some((key, lane)) = question.action else {
         let stamp = Stamp { revision: 0, lane_version: 0 };
-        return Ok(Recall { entry: None, own_lane_version: 0, stamp, holder: None, approval });
+        return Ok(Recall { entry: None, own_lane_version: 0, stamp, holder: None, approval, stopped });
     };
     let entry = rows.entry(key)?.filter(|entry| !entry.lapsed(now));
     let own_lane_version = match &entry {
@@ -61,11 +67,14 @@ pub(super) fn recall(rows: &dyn Rows, question: &Question, now: Millis) -> Store
     };
     let revision = entry.as_ref().map_or(0, |entry| entry.revision);
     let stamp = Stamp { revision, lane_version: lane.version };
-    Ok(Recall { entry, own_lane_version, stamp, holder, approval })
+    Ok(Recall { entry, own_lane_version, stamp, holder, approval, stopped })
 }
 
 pub(super) fn open(rows: &mut dyn Rows, opening: Opening, now: Millis) -> Stored<Opened> {
-    let Opening { entry, grant, takings, intent } = opening;
+    let Opening { entry, grant, takings, intent, spot } = opening;
+    if let Some(stop) = stopping(rows, &spot, now)? {
+        return Ok(Opened::Stopped(Box::new(stop)));
+    }
     let opened = match entry {
         None => None,
         // A limit refuses only what may still run: the same call may have been done meanwhile, and then it is replayed.

@@ -24,6 +24,7 @@ use crate::policy::Policies;
 use crate::recovery::{Reconciled, Recovery};
 use crate::redaction::Redactor;
 use crate::refusal::{Code, Effect, Fix, Refusal, Retry};
+use crate::stoppage::{Spot, Stoppage, View};
 use crate::template::{Scope, visible};
 use crate::trace::Learned;
 
@@ -39,6 +40,7 @@ pub(crate) struct Inform {
     recovery: Recovery,
     policies: Arc<Policies>,
     clock: Arc<dyn Clock>,
+    stops: View,
 }
 
 /// A call with everything that deciding it needs.
@@ -57,6 +59,8 @@ struct Known {
     /// The id of what is acted on.
     resource: Option<String>,
     approval: Option<Approval>,
+    /// INVARIANT (nothing runs): what stops the call, of which no more is known then.
+    stopped: Option<Box<Stoppage>>,
 }
 
 /// A write, and what the ledger knows of it.
@@ -85,8 +89,9 @@ impl Inform {
         recovery: Recovery,
         policies: Arc<Policies>,
         clock: Arc<dyn Clock>,
+        stops: View,
     ) -> Self {
-        Self { store, lanes: Lanes::default(), facts, recovery, policies, clock }
+        Self { store, lanes: Lanes::default(), facts, recovery, policies, clock, stops }
     }
 
     /// `gone` ends the waiting of a call whose caller has gone away; what is found goes through `redactor` into the trace.
@@ -139,10 +144,13 @@ impl Inform {
     }
 
     async fn learn_of_read(&self, admitted: &Admitted) -> Result<Known, Trouble> {
+        if let Some(stoppage) = self.stops.stops(&spot(admitted), self.clock.now()).await? {
+            return Ok(Known::stopped(stoppage));
+        }
         let asks = self.policies.may_ask(&admitted.tool().contract.name) || admitted.named_approval().is_some();
         let approval = if asks { self.recall(admitted, None).await?.approval } else { None };
         let (facts, resource) = self.look(admitted).await?;
-        Ok(Known { action: None, facts: Arc::new(facts), resource, approval })
+        Ok(Known { action: None, facts: Arc::new(facts), resource, approval, stopped: None })
     }
 
     async fn learn_of_write(&self, admitted: &Admitted) -> Result<Known, Trouble> {
@@ -150,6 +158,9 @@ impl Inform {
         let mut place = None;
         loop {
             let recall = self.recall(admitted, Some(&identity)).await?;
+            if let Some(stoppage) = recall.stopped {
+                return Ok(Known::stopped(stoppage));
+            }
             let stamp = recall.stamp;
             let recalled = match standing(admitted, &recall) {
                 Standing::Busy(entry) => {
@@ -185,7 +196,8 @@ impl Inform {
                 }
             };
             let action = Action { identity, recalled, stamp, _place: place };
-            return Ok(Known { action: Some(action), facts: Arc::new(facts), resource, approval: recall.approval });
+            let (facts, approval) = (Arc::new(facts), recall.approval);
+            return Ok(Known { action: Some(action), facts, resource, approval, stopped: None });
         }
     }
 
@@ -197,7 +209,8 @@ impl Inform {
             call_digest: admitted.call_digest(),
         };
         let action = identity.map(|identity| (identity.key, identity.lane));
-        self.store.recall(Question { action, grant: Some(grant) }, self.clock.now()).await
+        let spot = action.map(|_| spot(admitted));
+        self.store.recall(Question { action, grant: Some(grant), spot }, self.clock.now()).await
     }
 
     async fn moved(&self, admitted: &Admitted, identity: &Identity, stamp: Stamp) -> Result<bool, StoreError> {
@@ -260,11 +273,23 @@ impl Inform {
     }
 }
 
+/// Where the call is made.
+fn spot(admitted: &Admitted) -> Spot {
+    Spot { tool: admitted.tool().contract.name.clone(), tenant: admitted.session().tenant().to_owned() }
+}
+
 fn resource_id(admitted: &Admitted) -> Option<String> {
     let resource = admitted.tool().contract.resource.as_ref()?;
     match resource.id.fill(Scope::new(admitted.arguments(), admitted.session()))? {
         Value::String(id) => Some(id),
         other => Some(other.to_string()),
+    }
+}
+
+impl Known {
+    /// Nothing is looked up for what does not run.
+    fn stopped(stoppage: Stoppage) -> Self {
+        Self { action: None, facts: Arc::default(), resource: None, approval: None, stopped: Some(Box::new(stoppage)) }
     }
 }
 
@@ -359,6 +384,16 @@ impl Informed {
 
     pub(crate) fn approval(&self) -> Option<&Approval> {
         self.known.approval.as_ref()
+    }
+
+    /// What an operator has stopped it by.
+    pub(crate) fn stopped(&self) -> Option<&Stoppage> {
+        self.known.stopped.as_deref()
+    }
+
+    /// Where the call is made.
+    pub(crate) fn spot(&self) -> Spot {
+        spot(&self.admitted)
     }
 
     pub(crate) fn note(&mut self, stage: &'static str, learned: Learned) {

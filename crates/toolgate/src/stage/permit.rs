@@ -57,6 +57,12 @@ impl Permit {
     }
 
     pub(crate) fn enter(&self, mut informed: Informed) -> Result<Permitted, Box<Denied>> {
+        // An operator's stop goes before every other word.
+        if let Some(stoppage) = informed.stopped() {
+            let (refusal, learned) = (stoppage.refusal(self.clock.now()), stoppage.learned());
+            informed.note("permit", learned);
+            return Err(Box::new(Denied { informed, halt: Halt::Refused(Box::new(refusal)) }));
+        }
         let verdict = self.decide(&informed);
         let learned = verdict.learned();
         let learned = if self.observes(&informed) { learned.with("mode", "observe") } else { learned };

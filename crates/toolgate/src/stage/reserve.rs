@@ -20,6 +20,7 @@ use crate::ledger::{self, EntryKey, NewEntry, Opened, Opening, Store, Taking, do
 use crate::redaction::Redaction;
 use crate::refusal::{Code, Effect, Refusal};
 use crate::reply::Answer;
+use crate::stoppage::Stoppage;
 use crate::trace::{Learned, Trace};
 
 /// The fourth stage.
@@ -94,6 +95,7 @@ impl Reserve {
             grant: permitted.consent().cloned(),
             takings: takings.clone(),
             intent: intent(&permitted),
+            spot: permitted.informed().spot(),
         };
         let key = permitted.informed().action().map(|action| action.identity.key);
         crash::at(Point::BeforeOpen);
@@ -113,7 +115,27 @@ impl Reserve {
             Ok(Opened::Limited { which, left, until }) => {
                 Err(limited(permitted, takings.get(which), which, (left, until), now))
             }
+            Ok(Opened::Stopped(stoppage)) => Err(stopped(permitted, &stoppage, now)),
             Ok(Opened::Moved) => Ok(Reservation::Moved(Box::new(permitted))),
+            Err(error) => Err(Stop::fault(error, into_trace(permitted))),
+        }
+    }
+
+    /// What a call would be told of limits, were it made now. Nothing is taken, so another one may be first.
+    pub(crate) async fn foresee(&self, permitted: Permitted) -> Result<Permitted, Stop> {
+        if !permitted.informed().runs() {
+            return Ok(permitted);
+        }
+        let takings = takings::of(permitted.informed().admitted());
+        if takings.is_empty() {
+            return Ok(permitted);
+        }
+        let now = self.clock.now();
+        match self.store.foresee(takings.clone(), now).await {
+            Ok(Some(Opened::Limited { which, left, until })) => {
+                Err(limited(permitted, takings.get(which), which, (left, until), now))
+            }
+            Ok(Some(Opened::Open { .. } | Opened::Moved | Opened::Stopped(_)) | None) => Ok(permitted),
             Err(error) => Err(Stop::fault(error, into_trace(permitted))),
         }
     }
@@ -166,6 +188,12 @@ fn limited(
     let told = json!({"at": format!("/limits/{which}"), "left": left, "until": until.to_string()});
     permitted.note("reserve", Learned::new().with("refused", refusal.code().as_str()).with("limit", told));
     Stop::refused(refusal, into_trace(permitted))
+}
+
+/// An operator stopped it after it was decided; nothing was written.
+fn stopped(mut permitted: Permitted, stoppage: &Stoppage, now: Millis) -> Stop {
+    permitted.note("reserve", stoppage.learned());
+    Stop::refused(stoppage.refusal(now), into_trace(permitted))
 }
 
 /// The stored answer, for whoever the action was; anybody else only learns that it was done.

@@ -149,6 +149,9 @@ fn decided(permit: &Value, body: &Value) -> Option<Ended> {
             None => Decided::Permitted { by },
         }));
     };
+    if permit.get("stop").is_some() {
+        return Some(Ended::Before(code.to_owned()));
+    }
     let why = text("why").unwrap_or_default();
     Some(Ended::Decided(match code {
         "approval_required" => {

@@ -88,6 +88,7 @@ pub(super) async fn a_read_takes_its_part_for_good(store: &Store) {
         grant: None,
         takings: vec![take("reads", 1, 2)],
         intent: record(Kind::Intent),
+        spot: Spot::default(),
     };
     assert!(ran(&store.open(read(), NOW).await.unwrap()));
     assert!(ran(&store.open(read(), NOW).await.unwrap()));

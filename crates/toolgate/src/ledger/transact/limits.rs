@@ -29,6 +29,11 @@ pub(super) fn take(rows: &dyn Rows, takings: &[Taking], now: Millis) -> Stored<R
     Ok(Ok(holds))
 }
 
+/// Whether all of them have room now, by the count alone.
+pub(in crate::ledger) fn foresee(rows: &dyn Rows, takings: &[Taking], now: Millis) -> Stored<Option<Opened>> {
+    Ok(take(rows, takings, now)?.err())
+}
+
 #[derive(Clone, Copy)]
 pub(super) enum Counting {
     Take,
