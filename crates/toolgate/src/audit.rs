@@ -61,6 +61,10 @@ kinds! {
     Late = "late",
     /// That somebody's personal data was made unreadable.
     Erasure = "erasure",
+    /// Consent that a person gave beforehand to a bounded set of calls, or would have given.
+    StandingGrant = "standing_grant",
+    /// Such consent, taken back.
+    StandingRevoked = "standing_revoked",
 }
 
 /// One entry of the record, before it is chained.

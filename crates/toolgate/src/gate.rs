@@ -10,6 +10,7 @@ mod recorder;
 mod records;
 mod rejudge;
 mod rulings;
+mod standing;
 #[cfg(test)]
 mod steadiness;
 

@@ -45,6 +45,7 @@ mod operator;
 mod rows;
 #[cfg(feature = "sqlite")]
 mod sqlite;
+mod standing;
 mod store;
 mod subjects;
 #[cfg(test)]
@@ -64,6 +65,7 @@ use crate::session::Principal;
 use crate::vault::Subject;
 
 pub use operator::{ActionState, History, NotNamed, SHORTEST_KEY, Wanted};
+pub(crate) use standing::{Covered, Drawing};
 pub(crate) use store::{
     Closing, GrantKey, NewEntry, Opened, Opening, Pending, Proposed, Question, Recall, Stamp, Taking,
 };

@@ -87,6 +87,7 @@ pub mod vault;
 pub mod approval;
 pub mod audit;
 pub mod ledger;
+pub mod standing;
 
 pub mod backend;
 mod result;

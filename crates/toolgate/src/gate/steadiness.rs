@@ -221,7 +221,12 @@ async fn a_window_does_not_reopen_when_the_clock_is_set_back() {
             let counter = CounterKey::of(&json!(["acme", "pay"]));
             let takings = vec![Taking { counter, amount: 1, max: 1, per: HOUR }];
             let intent = Record::new(Kind::Intent, now, Ref::fresh(), Map::new());
-            async move { store.open(Opening { entry: None, grant: None, takings, intent }, now).await.unwrap() }
+            async move {
+                store
+                    .open(Opening { entry: None, grant: None, takings, drawings: Vec::new(), intent }, now)
+                    .await
+                    .unwrap()
+            }
         };
         assert!(matches!(take(&desk).await, Opened::Open { .. }));
         machine.pass(HOUR);

@@ -274,7 +274,7 @@ mod tests {
             stamp: Stamp { revision: 0, lane_version: 0 },
         };
         let intent = Record::new(Kind::Intent, Millis(1), reference.clone(), Map::new());
-        let opening = Opening { entry: Some(entry), grant: None, takings: Vec::new(), intent };
+        let opening = Opening { entry: Some(entry), grant: None, takings: Vec::new(), drawings: Vec::new(), intent };
         assert!(matches!(store.open(opening, Millis(1)).await.unwrap(), Opened::Open { .. }));
         (key, reference)
     }

@@ -13,7 +13,8 @@ use super::rows::{Rows, Transact};
 use super::sqlite::{SqliteLedger, SqliteView};
 use super::transact::{self, Answer};
 use super::{
-    Action, ActionState, Claim, CounterKey, Entry, EntryKey, Finding, LaneKey, Listed, Owner, Page, Rejected, Verdict,
+    Action, ActionState, Claim, CounterKey, Covered, Drawing, Entry, EntryKey, Finding, LaneKey, Listed, Owner, Page,
+    Rejected, Verdict,
 };
 use crate::approval::{Approval, Decision, NotDecided};
 use crate::audit::verify::Row;
@@ -22,6 +23,7 @@ use crate::call::Ref;
 use crate::clock::{Millis, Water};
 use crate::json::Digest;
 use crate::session::Session;
+use crate::standing::{Left, StandingGrant};
 use crate::vault::GateKey;
 
 /// An opened store: the ledger, the approvals and the record.
@@ -47,6 +49,8 @@ pub(crate) type Pending<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreErro
 pub(crate) struct Question {
     pub(crate) action: Option<(EntryKey, LaneKey)>,
     pub(crate) grant: Option<GrantKey>,
+    /// Whose standing grants, where the call may need one.
+    pub(crate) covered: Option<Covered>,
 }
 
 /// Whose approval of which call.
@@ -70,6 +74,8 @@ pub(crate) struct Recall {
     pub(crate) holder: Option<Entry>,
     /// The newest approval of this call that is pending or granted and has not expired.
     pub(crate) approval: Option<Approval>,
+    /// The standing grants that may cover the call, with what is left of each.
+    pub(crate) standing: Vec<(StandingGrant, Left)>,
 }
 
 /// What a decision was based on: it stands while both numbers do.
@@ -89,6 +95,8 @@ pub(crate) struct Opening {
     pub(crate) grant: Option<(String, Digest)>,
     /// What it takes of limits.
     pub(crate) takings: Vec<Taking>,
+    /// What it takes of standing grants.
+    pub(crate) drawings: Vec<Drawing>,
     pub(crate) intent: Record,
 }
 
@@ -418,7 +426,7 @@ impl Store {
     }
 
     /// A write by the time that it is. INVARIANT (no earlier): a process whose clock is behind decides nothing by it.
-    fn write_at<T, F>(&self, now: Millis, job: F) -> Pending<'_, T>
+    pub(super) fn write_at<T, F>(&self, now: Millis, job: F) -> Pending<'_, T>
     where
         T: Send + 'static,
         F: FnOnce(&mut dyn Rows, Millis) -> Result<T, StoreError> + Send + 'static,

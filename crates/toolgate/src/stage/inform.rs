@@ -19,11 +19,12 @@ use crate::contract::Contract;
 use crate::facts::{Asker, Facts, Gathered};
 use crate::json::canonical;
 use crate::lanes::{Lanes, Place};
-use crate::ledger::{Entry, GrantKey, Question, Recall, Stamp, State, Store, StoreError};
+use crate::ledger::{Covered, Entry, GrantKey, Question, Recall, Stamp, State, Store, StoreError};
 use crate::policy::Policies;
 use crate::recovery::{Reconciled, Recovery};
 use crate::redaction::Redactor;
 use crate::refusal::{Code, Effect, Fix, Refusal, Retry};
+use crate::standing::{Left, StandingGrant};
 use crate::template::{Scope, visible};
 use crate::trace::Learned;
 
@@ -57,6 +58,7 @@ struct Known {
     /// The id of what is acted on.
     resource: Option<String>,
     approval: Option<Approval>,
+    standing: Vec<(StandingGrant, Left)>,
 }
 
 /// A write, and what the ledger knows of it.
@@ -140,9 +142,12 @@ impl Inform {
 
     async fn learn_of_read(&self, admitted: &Admitted) -> Result<Known, Trouble> {
         let asks = self.policies.may_ask(&admitted.tool().contract.name) || admitted.named_approval().is_some();
-        let approval = if asks { self.recall(admitted, None).await?.approval } else { None };
+        let (approval, standing) = match asks {
+            true => self.recall(admitted, None).await.map(|recall| (recall.approval, recall.standing))?,
+            false => (None, Vec::new()),
+        };
         let (facts, resource) = self.look(admitted).await?;
-        Ok(Known { action: None, facts: Arc::new(facts), resource, approval })
+        Ok(Known { action: None, facts: Arc::new(facts), resource, approval, standing })
     }
 
     async fn learn_of_write(&self, admitted: &Admitted) -> Result<Known, Trouble> {
@@ -185,7 +190,8 @@ impl Inform {
                 }
             };
             let action = Action { identity, recalled, stamp, _place: place };
-            return Ok(Known { action: Some(action), facts: Arc::new(facts), resource, approval: recall.approval });
+            let Recall { approval, standing, .. } = recall;
+            return Ok(Known { action: Some(action), facts: Arc::new(facts), resource, approval, standing });
         }
     }
 
@@ -196,8 +202,14 @@ impl Inform {
             principal: session.principal().canonical(),
             call_digest: admitted.call_digest(),
         };
+        let tool = &admitted.tool().contract.name;
+        let covered = self.policies.may_ask(tool).then(|| Covered {
+            tenant: grant.tenant.clone(),
+            principal: grant.principal.clone(),
+            tool: tool.clone(),
+        });
         let action = identity.map(|identity| (identity.key, identity.lane));
-        self.store.recall(Question { action, grant: Some(grant) }, self.clock.now()).await
+        self.store.recall(Question { action, grant: Some(grant), covered }, self.clock.now()).await
     }
 
     async fn moved(&self, admitted: &Admitted, identity: &Identity, stamp: Stamp) -> Result<bool, StoreError> {
@@ -359,6 +371,11 @@ impl Informed {
 
     pub(crate) fn approval(&self) -> Option<&Approval> {
         self.known.approval.as_ref()
+    }
+
+    /// The standing grants that may cover it, with what is left of each.
+    pub(crate) fn standing(&self) -> &[(StandingGrant, Left)] {
+        &self.known.standing
     }
 
     pub(crate) fn note(&mut self, stage: &'static str, learned: Learned) {
