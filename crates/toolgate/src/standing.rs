@@ -118,6 +118,8 @@ pub enum StandingState {
     OtherContract,
     /// Whoever gave it may not give it any more.
     GiverWithoutRole,
+    /// It was taken back.
+    Revoked,
 }
 
 /// Why a standing grant was not given.
@@ -210,7 +212,8 @@ impl Standing {
             | StandingState::Expired
             | StandingState::OtherPolicies
             | StandingState::OtherContract
-            | StandingState::GiverWithoutRole => self,
+            | StandingState::GiverWithoutRole
+            | StandingState::Revoked => self,
         }
     }
 }
@@ -225,6 +228,7 @@ impl StandingState {
             Self::OtherPolicies => "other_policies",
             Self::OtherContract => "other_contract",
             Self::GiverWithoutRole => "giver_without_role",
+            Self::Revoked => "revoked",
         }
     }
 }

@@ -43,6 +43,10 @@ pub(crate) enum Kind {
     NoSuchApproval,
     ApprovalClosed,
     NotYours,
+    UnfitGrant,
+    GrantNotYours,
+    NoSuchGrant,
+    TooManyGrants,
     Overloaded,
     Unavailable,
     TimedOut,
@@ -87,6 +91,10 @@ impl Kind {
             Self::NoSuchApproval => row("no_such_approval", S::NOT_FOUND, "There is no such approval"),
             Self::ApprovalClosed => row("approval_closed", S::CONFLICT, "The approval is not pending any more"),
             Self::NotYours => row("not_yours", S::FORBIDDEN, "Somebody else must answer this approval"),
+            Self::UnfitGrant => row("unfit_grant", S::UNPROCESSABLE_ENTITY, "Such a standing grant cannot be given"),
+            Self::GrantNotYours => row("grant_not_yours", S::FORBIDDEN, "Somebody else gives this standing grant"),
+            Self::NoSuchGrant => row("grant_missing", S::NOT_FOUND, "There is no such standing grant"),
+            Self::TooManyGrants => row("too_many_grants", S::CONFLICT, "There are too many standing grants"),
             Self::Overloaded => row("overloaded", S::SERVICE_UNAVAILABLE, "The gate has too much to do"),
             Self::Unavailable => row("unavailable", S::SERVICE_UNAVAILABLE, "The gate cannot take calls now"),
             Self::TimedOut => row("timed_out", S::GATEWAY_TIMEOUT, "The request took too long"),
@@ -179,7 +187,7 @@ mod tests {
 
     use super::*;
 
-    const ALL: [Kind; 22] = [
+    const ALL: [Kind; 26] = [
         Kind::AmbiguousRequest,
         Kind::WrongHost,
         Kind::ForeignOrigin,
@@ -199,6 +207,10 @@ mod tests {
         Kind::NoSuchApproval,
         Kind::ApprovalClosed,
         Kind::NotYours,
+        Kind::UnfitGrant,
+        Kind::GrantNotYours,
+        Kind::NoSuchGrant,
+        Kind::TooManyGrants,
         Kind::Overloaded,
         Kind::Unavailable,
         Kind::TimedOut,

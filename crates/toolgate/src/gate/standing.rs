@@ -54,7 +54,7 @@ impl Gate {
 
     /// Takes a standing grant back: no call that has not begun is covered by it any more. Whoever gave it may, and
     /// everybody else of the tenant who could have.
-    pub async fn revoke_standing(&self, id: &str, by: &Session) -> Result<StandingGrant, NotGranted> {
+    pub async fn revoke_standing(&self, id: &str, by: &Session) -> Result<Standing, NotGranted> {
         let now = self.now();
         let (who, writer) = (by.clone(), by.clone());
         let may = Box::new(move |grant: &StandingGrant| match grant.tenant == who.tenant() {
@@ -69,10 +69,13 @@ impl Gate {
             Box::new(move |grant: &StandingGrant| records::standing(Kind::StandingRevoked, grant, &writer, now));
         let revoked = self.line.store.revoke(id.to_owned(), may, record, now).await;
         let revoked = revoked.unwrap_or_else(|_| Err(NotGranted::store()));
-        if let Err(not) = &revoked {
-            self.recorder.put(records::not_revoked(id, by, not, now)).await;
+        match revoked {
+            Ok((grant, left)) => Ok(Standing { grant, left, state: StandingState::Revoked }),
+            Err(not) => {
+                self.recorder.put(records::not_revoked(id, by, &not, now)).await;
+                Err(not)
+            }
         }
-        revoked
     }
 
     /// The grant that is asked for, if `by` may give it.

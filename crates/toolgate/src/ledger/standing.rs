@@ -52,14 +52,14 @@ impl Store {
         self.write_at(now, move |rows, _| give(rows, grant, &record))
     }
 
-    /// Takes a grant back, with its record, if `may` says so.
+    /// Takes a grant back, with its record, if `may` says so; what was left of it.
     pub(crate) fn revoke(
         &self,
         id: String,
         may: Box<dyn FnOnce(&StandingGrant) -> Result<(), NotGranted> + Send>,
         record: Box<dyn FnOnce(&StandingGrant) -> Record + Send>,
         now: Millis,
-    ) -> Pending<'_, Result<StandingGrant, NotGranted>> {
+    ) -> Pending<'_, Result<(StandingGrant, Left), NotGranted>> {
         self.write_at(now, move |rows, now| {
             let Some(grant) = found(rows, &id, now)? else { return Ok(Err(NotGranted::missing())) };
             if let Err(not) = may(&grant) {
@@ -68,7 +68,7 @@ impl Store {
             rows.remove_note(NoteKind::Standing, &id)?;
             rows.remove_note(NoteKind::Covers, &id)?;
             append(rows, &record(&grant))?;
-            Ok(Ok(grant))
+            with_left(rows, grant).map(Ok)
         })
     }
 

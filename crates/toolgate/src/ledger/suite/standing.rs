@@ -31,7 +31,7 @@ async fn give(store: &Store, grant: StandingGrant) -> Result<StandingGrant, NotG
     store.grant(grant, record(Kind::StandingGrant), NOW).await.unwrap()
 }
 
-async fn revoke(store: &Store, id: &str) -> Result<StandingGrant, NotGranted> {
+async fn revoke(store: &Store, id: &str) -> Result<(StandingGrant, Left), NotGranted> {
     let record = Box::new(|_: &StandingGrant| record(Kind::StandingRevoked));
     store.revoke(id.into(), Box::new(|_| Ok(())), record, NOW).await.unwrap()
 }
@@ -120,7 +120,7 @@ pub(super) async fn a_standing_grant_that_is_over_or_revoked_or_of_other_policie
     give(store, grant("h", Some(5), None)).await.unwrap();
     let opening = pay("meanwhile", "h", 0).opening(store).await;
     let head = store.head().await.unwrap().seq;
-    assert_eq!(revoke(store, "h").await.unwrap().id, "h");
+    assert_eq!(revoke(store, "h").await.unwrap().0.id, "h");
     assert_eq!(store.head().await.unwrap().seq, head + 1);
     assert_eq!(store.open(opening, NOW).await.unwrap(), Opened::Moved, "revoked after it was looked at");
     assert_eq!(revoke(store, "h").await.unwrap_err(), NotGranted::missing());
