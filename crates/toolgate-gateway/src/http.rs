@@ -9,6 +9,7 @@ mod body;
 mod calls;
 mod connections;
 mod door;
+mod grants;
 mod guard;
 mod heads;
 mod health;

@@ -11,6 +11,7 @@ use toolgate::clock::Millis;
 use toolgate::contract::{Access, Contract};
 use toolgate::fault::Fault;
 use toolgate::ledger::Listed;
+use toolgate::standing::Standing;
 use toolgate::stoppage::Stoppage;
 use toolgate::trace::Trace;
 use toolgate::wire::Warning;
@@ -163,6 +164,26 @@ pub(crate) fn stoppage(stop: &Stoppage, is_own: bool) -> Value {
         "by": is_own.then_some(&stop.by),
         "at": stop.at.to_string(),
         "until": stop.until.to_string(),
+    })
+}
+
+/// A standing grant.
+pub(crate) fn standing(Standing { grant, left, state }: &Standing) -> Value {
+    let calls = grant.bounds.calls.map(|max| json!({ "max": max, "left": left.calls }));
+    let sum = grant.bounds.sum.as_ref().map(|sum| json!({ "of": sum.of, "max": sum.max, "left": left.sum }));
+    json!({
+        "id": grant.id,
+        "state": state.as_str(),
+        "tool": grant.tool,
+        "rule": grant.rule,
+        "role": grant.role,
+        "tenant": grant.tenant,
+        "to": grant.to,
+        "given_by": grant.given_by.principal,
+        "calls": calls,
+        "sum": sum,
+        "created_at": grant.created_at.to_string(),
+        "expires_at": grant.expires_at.to_string(),
     })
 }
 

@@ -66,6 +66,10 @@ kinds! {
     Stopped = "stopped",
     /// That a stop was lifted before its end.
     Lifted = "lifted",
+    /// Consent that a person gave beforehand to a bounded set of calls, or would have given.
+    StandingGrant = "standing_grant",
+    /// Such consent, taken back.
+    StandingRevoked = "standing_revoked",
 }
 
 /// One entry of the record, before it is chained.

@@ -24,7 +24,7 @@ use crate::leniency::{Granted, Used};
 use crate::schema::{Problem, Schema};
 use crate::template::Template;
 
-pub(crate) use limits::{Counts, Limit, LimitScope};
+pub(crate) use limits::{Counts, Limit, LimitScope, unsummable};
 pub use mode::Mode;
 pub use registry::ToolFault;
 pub(crate) use registry::{Registered, Registry};

@@ -12,6 +12,7 @@ mod recorder;
 mod records;
 mod rejudge;
 mod rulings;
+mod standing;
 #[cfg(test)]
 mod steadiness;
 mod stops;

@@ -45,6 +45,7 @@ mod operator;
 mod rows;
 #[cfg(feature = "sqlite")]
 mod sqlite;
+mod standing;
 mod stopping;
 mod store;
 mod subjects;
@@ -65,6 +66,7 @@ use crate::session::Principal;
 use crate::vault::Subject;
 
 pub use operator::{ActionState, History, NotNamed, SHORTEST_KEY, Wanted};
+pub(crate) use standing::{Covered, Drawing};
 pub(crate) use stopping::Stopped;
 pub(crate) use store::{
     Closing, GrantKey, NewEntry, Opened, Opening, Pending, Proposed, Question, Recall, Stamp, Taking,

@@ -88,6 +88,7 @@ pub mod vault;
 pub mod approval;
 pub mod audit;
 pub mod ledger;
+pub mod standing;
 pub mod stoppage;
 
 pub mod backend;

@@ -292,6 +292,12 @@ impl Policies {
         self.slices.get(tool).is_some_and(|slice| slice.may_ask)
     }
 
+    /// The rules of `tool` that ask for consent, by id, with whoever may give it.
+    pub(crate) fn asking(&self, tool: &str) -> impl Iterator<Item = (&str, &Approvers)> {
+        let rules = self.slices.get(tool).map(|slice| slice.rules.as_slice()).unwrap_or_default();
+        rules.iter().filter_map(|rule| Some((rule.id.as_str(), rule.approvers.as_ref()?)))
+    }
+
     /// The first value of a call that the policies of `tool` read and that is hidden from whoever asks: a JSON pointer into
     /// the context.
     pub(crate) fn reads_hidden(&self, ask: &Ask<'_>, hidden: &dyn Fn(&Value) -> bool) -> Option<String> {

@@ -1,4 +1,6 @@
-//! `toolgate approvals`: what waits for a person, and a person's answer.
+//! `toolgate approvals`: what waits for a person, a person's answer, and consent given beforehand.
+
+mod grants;
 
 use std::path::{Path, PathBuf};
 
@@ -63,6 +65,22 @@ enum Action {
         #[command(flatten)]
         common: Common,
     },
+    /// Consent beforehand to so many calls of one person
+    Grant(grants::Grant),
+    /// List the standing grants of a tenant, with what is left of each
+    #[command(after_help = "Example:\n  toolgate approvals shop grants --as mia@acme")]
+    Grants {
+        #[command(flatten)]
+        common: Common,
+    },
+    /// Take a standing grant back; it covers no call any more
+    #[command(after_help = "Example:\n  toolgate approvals shop revoke stg_01J8... --as mia@acme")]
+    Revoke {
+        /// Its id
+        id: String,
+        #[command(flatten)]
+        common: Common,
+    },
 }
 
 #[derive(Debug, Args)]
@@ -84,6 +102,9 @@ impl Approvals {
         let purpose = match &self.action {
             Action::List { .. } | Action::Show { .. } => Purpose::Read,
             Action::Approve { dry_run: true, .. } | Action::Deny { dry_run: true, .. } => Purpose::Read,
+            Action::Grants { .. } => Purpose::Read,
+            Action::Grant(grant) if grant.is_dry() => Purpose::Read,
+            Action::Grant(_) | Action::Revoke { .. } => Purpose::Run,
             Action::Approve { .. } | Action::Deny { .. } => Purpose::Run,
         };
         let loaded = load(&dir, purpose, output)?;
@@ -121,6 +142,9 @@ impl Approvals {
             Action::Deny { id, dry_run, common } => {
                 decide(&loaded, &id, Decision::Deny, dry_run, &common, &dir, output).await
             }
+            Action::Grant(grant) => grant.run(&loaded, &dir, output).await,
+            Action::Grants { common } => grants::list(&loaded, &common, &dir, output).await,
+            Action::Revoke { id, common } => grants::revoke(&loaded, &id, &common, &dir, output).await,
         }
     }
 }

@@ -123,6 +123,12 @@ codes! {
     ApprovalExpired = "approval_expired" => Refused,
     /// This person may not answer the approval.
     ApprovalNotYours = "approval_not_yours" => Refused,
+    /// There is no such standing grant.
+    GrantMissing = "grant_missing" => Refused,
+    /// This person may not give the standing grant, or take it back.
+    GrantNotYours = "grant_not_yours" => Refused,
+    /// There are too many standing grants already.
+    TooManyGrants = "too_many_grants" => Refused,
     /// It is known what became of the action, or it is running.
     NotUnknown = "not_unknown" => Refused,
     /// What became of the action is being looked for.

@@ -92,7 +92,8 @@ impl<'a> Members<'a> {
         Err(Problem::new(Kind::BrokenEnvelope, detail).problems(self.problems))
     }
 
-    fn value(&mut self, name: &'static str, raw: &[u8]) -> Option<Value> {
+    /// What the raw text of a member says.
+    pub(super) fn value(&mut self, name: &'static str, raw: &[u8]) -> Option<Value> {
         match json::read(raw, &Limits { size: raw.len(), ..Limits::default() }) {
             Ok(value) => Some(value),
             Err(Flaw { code, message, .. }) => {

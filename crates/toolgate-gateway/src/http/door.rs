@@ -28,7 +28,7 @@ use super::guard::{Guard, Twice, only};
 use super::health::Readiness;
 use super::lent::lend;
 use super::problem::{Kind, Problem};
-use super::{Bounds, Watch, approvals, audit, calls, health, ledger, mcp, stops, tools};
+use super::{Bounds, Watch, approvals, audit, calls, grants, health, ledger, mcp, stops, tools};
 use crate::identity::{Doorkeeper, Scope};
 
 /// What all requests share.
@@ -195,6 +195,8 @@ impl Answering {
             .route("/v1/tools", get(tools::list))
             .route("/v1/approvals", get(approvals::list))
             .route("/v1/approvals/{id}", get(approvals::show).post(approvals::decide))
+            .route("/v1/grants", get(grants::list).post(grants::give))
+            .route("/v1/grants/{id}", delete(grants::revoke))
             .route("/v1/ledger", get(ledger::list))
             .route("/v1/ledger/{key}", post(ledger::rule))
             .route("/v1/stops", get(stops::list).post(stops::set))

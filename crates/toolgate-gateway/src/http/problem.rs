@@ -49,6 +49,10 @@ pub(crate) enum Kind {
     ResultUnfit,
     NoSuchStop,
     TooManyStops,
+    UnfitGrant,
+    GrantNotYours,
+    NoSuchGrant,
+    TooManyGrants,
     Overloaded,
     Unavailable,
     TimedOut,
@@ -99,6 +103,10 @@ impl Kind {
             Self::ResultUnfit => row("result_unfit", S::UNPROCESSABLE_ENTITY, "The result cannot be one of the tool"),
             Self::NoSuchStop => row("no_such_stop", S::NOT_FOUND, "There is no such stop"),
             Self::TooManyStops => row("too_many_stops", S::CONFLICT, "As many stops stand as may"),
+            Self::UnfitGrant => row("unfit_grant", S::UNPROCESSABLE_ENTITY, "Such a standing grant cannot be given"),
+            Self::GrantNotYours => row("grant_not_yours", S::FORBIDDEN, "Somebody else gives this standing grant"),
+            Self::NoSuchGrant => row("grant_missing", S::NOT_FOUND, "There is no such standing grant"),
+            Self::TooManyGrants => row("too_many_grants", S::CONFLICT, "There are too many standing grants"),
             Self::Overloaded => row("overloaded", S::SERVICE_UNAVAILABLE, "The gate has too much to do"),
             Self::Unavailable => row("unavailable", S::SERVICE_UNAVAILABLE, "The gate cannot take calls now"),
             Self::TimedOut => row("timed_out", S::GATEWAY_TIMEOUT, "The request took too long"),
@@ -191,7 +199,7 @@ mod tests {
 
     use super::*;
 
-    const ALL: [Kind; 28] = [
+    const ALL: [Kind; 32] = [
         Kind::AmbiguousRequest,
         Kind::WrongHost,
         Kind::ForeignOrigin,
@@ -217,6 +225,10 @@ mod tests {
         Kind::ResultUnfit,
         Kind::NoSuchStop,
         Kind::TooManyStops,
+        Kind::UnfitGrant,
+        Kind::GrantNotYours,
+        Kind::NoSuchGrant,
+        Kind::TooManyGrants,
         Kind::Overloaded,
         Kind::Unavailable,
         Kind::TimedOut,

@@ -135,16 +135,26 @@ impl Limit {
 
 /// What is summed must be a number that only grows the sum, whatever a call says.
 fn check_sum(pointer: &str, at: String, input: &Schema, problems: &mut Problems) {
+    if let Some((code, message, hint)) = unsummable(pointer, input) {
+        problems.hinted(at, code, message, hint);
+    }
+}
+
+/// Why the argument at a pointer cannot be summed, if it cannot: the code of the problem, what is wrong, and what to do.
+pub(crate) fn unsummable(pointer: &str, input: &Schema) -> Option<(&'static str, &'static str, Option<String>)> {
     if !pointer.starts_with('/') {
-        problems.note(at, "format", "expected a JSON pointer such as /amount_cents");
-    } else if input.locate(pointer).is_empty() {
+        return Some(("format", "expected a JSON pointer such as /amount_cents", None));
+    }
+    if input.locate(pointer).is_empty() {
         let known: Vec<String> = input.members().iter().map(|member| format!("/{member}")).collect();
-        problems.hinted(at, "limit", "it names no argument", Some(format!("known: {}", known.join(", "))));
-    } else if !is_countable(&input.certain(pointer)) {
+        return Some(("limit", "it names no argument", Some(format!("known: {}", known.join(", ")))));
+    }
+    if !is_countable(&input.certain(pointer)) {
         let message = "only whole numbers from 0 can be summed, and the schema allows others here";
         let hint = "declare it with type = \"integer\" and minimum = 0 or more".to_owned();
-        problems.hinted(at, "limit", message, Some(hint));
+        return Some(("limit", message, Some(hint)));
     }
+    None
 }
 
 /// Whether schemas that all hold of a value leave only whole numbers from 0.

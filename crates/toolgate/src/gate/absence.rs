@@ -106,7 +106,14 @@ async fn open(store: &Store, now: Millis) {
         stamp: Stamp { revision: 0, lane_version: 0 },
     };
     let intent = Record::new(Kind::Intent, now, reference, Map::new());
-    let opening = Opening { entry: Some(entry), grant: None, takings: Vec::new(), intent, spot: Spot::default() };
+    let opening = Opening {
+        entry: Some(entry),
+        grant: None,
+        takings: Vec::new(),
+        drawings: Vec::new(),
+        intent,
+        spot: Spot::default(),
+    };
     assert!(matches!(store.open(opening, now).await.unwrap(), Opened::Open { .. }));
 }
 

@@ -24,6 +24,7 @@ use crate::stage::admit::{Admitted, Unadmitted};
 use crate::stage::inform::Recalled;
 use crate::stage::permit::Permitted;
 use crate::stage::settle::{Said, Settled};
+use crate::standing::{Granting, NotGranted, StandingGrant};
 use crate::trace::{Learned, Trace};
 
 /// What all records of one attempt begin with.
@@ -278,8 +279,12 @@ pub(super) fn forecast(permitted: Permitted) -> (Answer, Trace) {
     let preview = informed.preview();
     let would_refuse = permitted.would_refuse().map(enforced);
     let answer = would.and_then(|would| {
-        let told = [("would", json!(would))].into_iter().chain(would_refuse.map(|would| (WOULD_REFUSE, would)));
-        let told: Map<String, Value> = told.map(|(name, value)| (name.to_owned(), value)).collect();
+        let mut told = Map::from_iter([("would".to_owned(), json!(would))]);
+        told.extend(would_refuse.map(|would| (WOULD_REFUSE.to_owned(), would)));
+        if let Some(Value::Array(used)) = informed.admitted().trace().last("permit", "standing") {
+            let ids = used.iter().filter_map(|used| used.get("id")).cloned().collect();
+            told.insert("standing".to_owned(), Value::Array(ids));
+        }
         let outcome = Outcome::of(&Value::Object(told), Effect::None, Vec::new());
         outcome.ok_or_else(|| Refusal::before(Code::InvalidResult))
     });
@@ -321,6 +326,44 @@ pub(super) fn not_decided(id: &str, by: &Session, decision: Decision, reason: &N
         "why": reason.to_string(),
     });
     Record::new(Kind::Decision, now, Ref::fresh(), into_map(body))
+}
+
+/// The record of a standing grant that was given or taken back, by `by`.
+pub(super) fn standing(kind: Kind, grant: &StandingGrant, by: &Session, now: Millis) -> Record {
+    let mut body = into_map(json!(grant));
+    // The moments and the person stand there under other names.
+    body.retain(|name, _| !["id", "given_by", "created_at", "expires_at"].contains(&name.as_str()));
+    body.insert("standing".into(), json!(grant.id));
+    body.insert("principal".into(), json!(by.principal()));
+    body.insert("given_by".into(), json!(grant.given_by.principal));
+    body.insert("until".into(), json!(grant.expires_at.to_string()));
+    Record::new(kind, now, Ref::fresh(), body)
+}
+
+/// The record of a standing grant that was not given.
+pub(super) fn not_granted(asked: &Granting, by: &Session, not: &NotGranted, now: Millis) -> Record {
+    let body = json!({
+        "tool": bounded(&asked.tool),
+        "rule": bounded(&asked.rule),
+        "to": asked.to,
+        "tenant": by.tenant(),
+        "principal": by.principal(),
+        "state": "refused",
+        "why": not.to_string(),
+    });
+    Record::new(Kind::StandingGrant, now, Ref::fresh(), into_map(body))
+}
+
+/// The record of a standing grant that was not taken back.
+pub(super) fn not_revoked(id: &str, by: &Session, not: &NotGranted, now: Millis) -> Record {
+    let body = json!({
+        "standing": bounded(id),
+        "tenant": by.tenant(),
+        "principal": by.principal(),
+        "state": "refused",
+        "why": not.to_string(),
+    });
+    Record::new(Kind::StandingRevoked, now, Ref::fresh(), into_map(body))
 }
 
 fn said(decision: Decision) -> &'static str {

@@ -222,7 +222,8 @@ async fn a_window_does_not_reopen_when_the_clock_is_set_back() {
             let counter = CounterKey::of(&json!(["acme", "pay"]));
             let takings = vec![Taking { counter, amount: 1, max: 1, per: HOUR }];
             let intent = Record::new(Kind::Intent, now, Ref::fresh(), Map::new());
-            let opening = Opening { entry: None, grant: None, takings, intent, spot: Spot::default() };
+            let opening =
+                Opening { entry: None, grant: None, takings, drawings: Vec::new(), intent, spot: Spot::default() };
             async move { store.open(opening, now).await.unwrap() }
         };
         assert!(matches!(take(&desk).await, Opened::Open { .. }));

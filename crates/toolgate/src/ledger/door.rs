@@ -89,6 +89,13 @@ impl Errand {
             stamp: Stamp { revision: 0, lane_version: 0 },
         };
         let intent = Record::new(Kind::Intent, now, reference, self.told.clone());
-        Opening { entry: Some(entry), grant: None, takings: Vec::new(), intent, spot: Spot::default() }
+        Opening {
+            entry: Some(entry),
+            grant: None,
+            takings: Vec::new(),
+            drawings: Vec::new(),
+            intent,
+            spot: Spot::default(),
+        }
     }
 }

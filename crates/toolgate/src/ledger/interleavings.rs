@@ -213,7 +213,7 @@ impl<'s> Bench<'s> {
                 if let Doing::Runs { .. } = self.actors[actor] {
                     return;
                 }
-                let question = Question { action: Some((key(action), lane(action))), grant: None, spot: None };
+                let question = Question { action: Some((key(action), lane(action))), ..Question::default() };
                 let stamp = self.store(actor).recall(question, self.now).await.unwrap().stamp;
                 self.actors[actor] = Doing::Looked { action, amount, stamp, changes: self.changes };
             }
@@ -491,7 +491,14 @@ fn opening(action: usize, amount: u64, stamp: Stamp, owner: Owner, lease_end: Mi
         anew: false,
         stamp,
     };
-    Opening { entry: Some(entry), grant, takings: vec![taking], intent: record(Kind::Intent), spot: Spot::default() }
+    Opening {
+        entry: Some(entry),
+        grant,
+        takings: vec![taking],
+        drawings: Vec::new(),
+        intent: record(Kind::Intent),
+        spot: Spot::default(),
+    }
 }
 
 fn played(steps: Vec<Step>, stores: Vec<Store>, start: &dyn Fn() -> Option<Store>) -> (usize, usize) {

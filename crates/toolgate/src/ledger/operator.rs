@@ -275,7 +275,14 @@ mod tests {
             stamp: Stamp { revision: 0, lane_version: 0 },
         };
         let intent = Record::new(Kind::Intent, Millis(1), reference.clone(), Map::new());
-        let opening = Opening { entry: Some(entry), grant: None, takings: Vec::new(), intent, spot: Spot::default() };
+        let opening = Opening {
+            entry: Some(entry),
+            grant: None,
+            takings: Vec::new(),
+            drawings: Vec::new(),
+            intent,
+            spot: Spot::default(),
+        };
         assert!(matches!(store.open(opening, Millis(1)).await.unwrap(), Opened::Open { .. }));
         (key, reference)
     }

@@ -157,6 +157,8 @@ pub(super) enum NoteKind {
     Standing,
     /// An approval of which somebody outside still has to be told, by its id.
     Untold,
+    /// Whose calls of which tool a standing grant covers, by its id.
+    Covers,
 }
 
 impl Note {
@@ -182,6 +184,7 @@ impl NoteKind {
             Self::Stop => "stop",
             Self::Standing => "standing",
             Self::Untold => "untold",
+            Self::Covers => "covers",
         }
     }
 }

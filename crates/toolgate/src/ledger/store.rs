@@ -13,7 +13,8 @@ use super::rows::{Rows, Transact};
 use super::sqlite::{SqliteLedger, SqliteView};
 use super::transact::{self, Answer};
 use super::{
-    Action, ActionState, Claim, CounterKey, Entry, EntryKey, Finding, LaneKey, Listed, Owner, Page, Rejected, Verdict,
+    Action, ActionState, Claim, CounterKey, Covered, Drawing, Entry, EntryKey, Finding, LaneKey, Listed, Owner, Page,
+    Rejected, Verdict,
 };
 use crate::approval::{Approval, Decision, NotDecided};
 use crate::audit::verify::Row;
@@ -22,6 +23,7 @@ use crate::call::Ref;
 use crate::clock::{Millis, Water};
 use crate::json::Digest;
 use crate::session::Session;
+use crate::standing::{Left, StandingGrant};
 use crate::stoppage::{Spot, Stoppage};
 use crate::vault::GateKey;
 
@@ -50,6 +52,8 @@ pub(crate) struct Question {
     pub(crate) grant: Option<GrantKey>,
     /// Where it is called, if it is to be told what stops a call made there.
     pub(crate) spot: Option<Spot>,
+    /// Whose standing grants, where the call may need one.
+    pub(crate) covered: Option<Covered>,
 }
 
 /// Whose approval of which call.
@@ -75,6 +79,8 @@ pub(crate) struct Recall {
     pub(crate) approval: Option<Approval>,
     /// What stops the call.
     pub(crate) stopped: Option<Stoppage>,
+    /// The standing grants that may cover the call, with what is left of each.
+    pub(crate) standing: Vec<(StandingGrant, Left)>,
 }
 
 /// What a decision was based on: it stands while both numbers do.
@@ -94,6 +100,8 @@ pub(crate) struct Opening {
     pub(crate) grant: Option<(String, Digest)>,
     /// What it takes of limits.
     pub(crate) takings: Vec<Taking>,
+    /// What it takes of standing grants.
+    pub(crate) drawings: Vec<Drawing>,
     pub(crate) intent: Record,
     /// Where it is called: nothing opens where an operator has stopped it.
     pub(crate) spot: Spot,

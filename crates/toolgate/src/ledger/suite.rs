@@ -96,6 +96,14 @@ stories! {
         a_pending_approval_of_other_policies_does_not_stand
         a_decision_that_does_not_count_leaves_nothing
         approvals_are_listed_newest_first_by_tenant;
+    standing:
+        a_standing_grant_covers_no_more_than_it_says
+        what_did_not_happen_is_given_back_to_a_standing_grant_and_what_is_unknown_is_not
+        of_two_calls_one_draws_the_last_of_a_standing_grant
+        a_standing_grant_that_is_over_or_revoked_or_of_other_policies_covers_nothing
+        a_standing_grant_is_found_by_whose_calls_it_covers
+        the_number_of_standing_grants_is_bounded
+        a_read_draws_for_good;
     notes:
         a_note_is_found_by_its_kind_and_key_and_listed_by_its_scope
         a_note_is_forgotten_from_its_end_on;
@@ -133,11 +141,21 @@ struct Act {
     grant: Option<&'static str>,
     anew: bool,
     takings: Vec<Taking>,
+    drawings: Vec<Drawing>,
 }
 
 impl Act {
     fn new(name: &'static str) -> Self {
-        Self { name, tenant: "acme", lane: "ord_1", keeps_lane: true, grant: None, anew: false, takings: Vec::new() }
+        Self {
+            name,
+            tenant: "acme",
+            lane: "ord_1",
+            keeps_lane: true,
+            grant: None,
+            anew: false,
+            takings: Vec::new(),
+            drawings: Vec::new(),
+        }
     }
 
     /// The same, which takes of these limits.
@@ -150,7 +168,7 @@ impl Act {
     }
 
     fn question(&self) -> Question {
-        Question { action: Some((self.key(), LaneKey::of(&json!([self.lane])))), grant: None, spot: None }
+        Question { action: Some((self.key(), LaneKey::of(&json!([self.lane])))), ..Question::default() }
     }
 
     /// What opens the action on the ground of what the store knows now.
@@ -189,6 +207,7 @@ impl Act {
             entry: Some(entry),
             grant: self.grant.map(|id| (id.to_owned(), slice())),
             takings: self.takings.clone(),
+            drawings: self.drawings.clone(),
             intent: Record::new(Kind::Intent, NOW, reference.clone(), Map::new()),
             spot: Spot { tool: "create_refund".into(), tenant: self.tenant.into() },
         }
@@ -301,7 +320,7 @@ pub(super) fn asked(id: &str) -> Approval {
 
 /// The question for the approval that `asked` made.
 fn asking(id: &str) -> Question {
-    Question { action: None, grant: Some(GrantKey::of(&asked(id))), spot: None }
+    Question { grant: Some(GrantKey::of(&asked(id))), ..Question::default() }
 }
 
 pub(super) fn slice() -> Digest {

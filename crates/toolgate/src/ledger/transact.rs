@@ -22,6 +22,7 @@ use self::approvals::{newest, return_grant, usable};
 pub(super) use self::limits::foresee;
 use self::limits::{Counting, count, take};
 pub(super) use self::sweeping::{GRACE, survey, sweep};
+use super::standing::{covering, draw};
 
 /// Keeps how far time has come: it must not be forgotten with the process.
 pub(super) fn mark(rows: &mut dyn Rows, water: &Water) -> Stored<()> {
@@ -51,9 +52,13 @@ pub(super) fn recall(rows: &dyn Rows, question: &Question, now: Millis) -> Store
         Some(spot) => stopping(rows, spot, now)?,
         None => None,
     };
+    let standing = match &question.covered {
+        Some(covered) => covering(rows, covered, now)?,
+        None => Vec::new(),
+    };
     let Some((key, lane)) = question.action else {
         let stamp = Stamp { revision: 0, lane_version: 0 };
-        return Ok(Recall { entry: None, own_lane_version: 0, stamp, holder: None, approval, stopped });
+        return Ok(Recall { entry: None, own_lane_version: 0, stamp, holder: None, approval, stopped, standing });
     };
     let entry = rows.entry(key)?.filter(|entry| !entry.lapsed(now));
     let own_lane_version = match &entry {
@@ -67,11 +72,11 @@ pub(super) fn recall(rows: &dyn Rows, question: &Question, now: Millis) -> Store
     };
     let revision = entry.as_ref().map_or(0, |entry| entry.revision);
     let stamp = Stamp { revision, lane_version: lane.version };
-    Ok(Recall { entry, own_lane_version, stamp, holder, approval, stopped })
+    Ok(Recall { entry, own_lane_version, stamp, holder, approval, stopped, standing })
 }
 
 pub(super) fn open(rows: &mut dyn Rows, opening: Opening, now: Millis) -> Stored<Opened> {
-    let Opening { entry, grant, takings, intent, spot } = opening;
+    let Opening { entry, grant, takings, drawings, intent, spot } = opening;
     if let Some(stop) = stopping(rows, &spot, now)? {
         return Ok(Opened::Stopped(Box::new(stop)));
     }
@@ -83,10 +88,14 @@ pub(super) fn open(rows: &mut dyn Rows, opening: Opening, now: Millis) -> Stored
             None => return Ok(Opened::Moved),
         },
     };
-    let holds = match take(rows, &takings, now)? {
+    let mut holds = match take(rows, &takings, now)? {
         Ok(holds) => holds,
         Err(limited) => return Ok(limited),
     };
+    match draw(rows, &drawings, now)? {
+        Some(drawn) => holds.extend(drawn),
+        None => return Ok(Opened::Moved),
+    }
     let spent = match grant {
         None => None,
         Some((id, slice)) => match usable(rows, &id, slice, now)? {

@@ -19,11 +19,12 @@ use crate::contract::Contract;
 use crate::facts::{Asker, Facts, Gathered};
 use crate::json::canonical;
 use crate::lanes::{Lanes, Place};
-use crate::ledger::{Entry, GrantKey, Question, Recall, Stamp, State, Store, StoreError};
+use crate::ledger::{Covered, Entry, GrantKey, Question, Recall, Stamp, State, Store, StoreError};
 use crate::policy::Policies;
 use crate::recovery::{Reconciled, Recovery};
 use crate::redaction::Redactor;
 use crate::refusal::{Code, Effect, Fix, Refusal, Retry};
+use crate::standing::{Left, StandingGrant};
 use crate::stoppage::{Spot, Stoppage, View};
 use crate::template::{Scope, visible};
 use crate::trace::Learned;
@@ -61,6 +62,7 @@ struct Known {
     approval: Option<Approval>,
     /// INVARIANT (nothing runs): what stops the call, of which no more is known then.
     stopped: Option<Box<Stoppage>>,
+    standing: Vec<(StandingGrant, Left)>,
 }
 
 /// A write, and what the ledger knows of it.
@@ -148,9 +150,12 @@ impl Inform {
             return Ok(Known::stopped(stoppage));
         }
         let asks = self.policies.may_ask(&admitted.tool().contract.name) || admitted.named_approval().is_some();
-        let approval = if asks { self.recall(admitted, None).await?.approval } else { None };
+        let (approval, standing) = match asks {
+            true => self.recall(admitted, None).await.map(|recall| (recall.approval, recall.standing))?,
+            false => (None, Vec::new()),
+        };
         let (facts, resource) = self.look(admitted).await?;
-        Ok(Known { action: None, facts: Arc::new(facts), resource, approval, stopped: None })
+        Ok(Known { action: None, facts: Arc::new(facts), resource, approval, standing, stopped: None })
     }
 
     async fn learn_of_write(&self, admitted: &Admitted) -> Result<Known, Trouble> {
@@ -196,8 +201,9 @@ impl Inform {
                 }
             };
             let action = Action { identity, recalled, stamp, _place: place };
-            let (facts, approval) = (Arc::new(facts), recall.approval);
-            return Ok(Known { action: Some(action), facts, resource, approval, stopped: None });
+            let Recall { approval, standing, .. } = recall;
+            let facts = Arc::new(facts);
+            return Ok(Known { action: Some(action), facts, resource, approval, standing, stopped: None });
         }
     }
 
@@ -208,9 +214,15 @@ impl Inform {
             principal: session.principal().canonical(),
             call_digest: admitted.call_digest(),
         };
+        let tool = &admitted.tool().contract.name;
+        let covered = self.policies.may_ask(tool).then(|| Covered {
+            tenant: grant.tenant.clone(),
+            principal: grant.principal.clone(),
+            tool: tool.clone(),
+        });
         let action = identity.map(|identity| (identity.key, identity.lane));
         let spot = action.map(|_| spot(admitted));
-        self.store.recall(Question { action, grant: Some(grant), spot }, self.clock.now()).await
+        self.store.recall(Question { action, grant: Some(grant), covered, spot }, self.clock.now()).await
     }
 
     async fn moved(&self, admitted: &Admitted, identity: &Identity, stamp: Stamp) -> Result<bool, StoreError> {
@@ -289,7 +301,14 @@ fn resource_id(admitted: &Admitted) -> Option<String> {
 impl Known {
     /// Nothing is looked up for what does not run.
     fn stopped(stoppage: Stoppage) -> Self {
-        Self { action: None, facts: Arc::default(), resource: None, approval: None, stopped: Some(Box::new(stoppage)) }
+        Self {
+            action: None,
+            facts: Arc::default(),
+            resource: None,
+            approval: None,
+            standing: Vec::new(),
+            stopped: Some(Box::new(stoppage)),
+        }
     }
 }
 
@@ -394,6 +413,11 @@ impl Informed {
     /// Where the call is made.
     pub(crate) fn spot(&self) -> Spot {
         spot(&self.admitted)
+    }
+
+    /// The standing grants that may cover it, with what is left of each.
+    pub(crate) fn standing(&self) -> &[(StandingGrant, Left)] {
+        &self.known.standing
     }
 
     pub(crate) fn note(&mut self, stage: &'static str, learned: Learned) {

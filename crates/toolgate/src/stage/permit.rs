@@ -6,10 +6,14 @@ mod observe;
 use std::sync::Arc;
 use std::time::Duration;
 
+use consent::Consent;
+
 use super::inform::Informed;
 use super::{Halt, Stop};
+use crate::approval::Approver;
 use crate::clock::Clock;
 use crate::json::Digest;
+use crate::ledger::Drawing;
 use crate::modes::Modes;
 use crate::policy::{Ask, Judgement, Policies, RuleHit, Why};
 use crate::refusal::{Code, Refusal};
@@ -32,8 +36,8 @@ pub(crate) struct Permit {
 #[derive(Debug)]
 pub(crate) struct Permitted {
     informed: Informed,
-    /// The approval that it uses up, with the digest of the policies that it was given under.
-    consent: Option<(String, Digest)>,
+    /// What of other people's consent it uses.
+    consent: Option<Consent>,
     /// What would have been answered, where the policies are only observed and were against it.
     would_refuse: Option<Box<Refusal>>,
 }
@@ -81,6 +85,14 @@ impl Permit {
         if would_run { self.policies.judge(ask) } else { self.policies.judge_replay(ask) }
     }
 
+    /// Whether somebody has a role today, as far as that is known: else by those that they had.
+    pub(crate) fn has_role(&self, person: &Approver, role: &str, tenant: &str) -> bool {
+        match self.standing.as_ref().and_then(|source| source.roles(&person.principal, tenant)) {
+            Some(roles) => roles.contains(role),
+            None => person.roles.iter().any(|had| had == role),
+        }
+    }
+
     fn decide(&self, informed: &Informed) -> Verdict {
         let admitted = informed.admitted();
         let ask = Ask {
@@ -118,9 +130,9 @@ impl Permit {
             Judgement::Permitted { by } => Verdict::Yes { consent: None, by },
             Judgement::Forbidden(why) => forbidden(&why),
             Judgement::Rule(hit) => rule(hit),
-            Judgement::NeedsApproval { reasons, by } => match self.consent(informed, &reasons) {
-                Some(consent) => Verdict::Yes { consent: Some(consent), by },
-                None => self.ask_for(informed, reasons),
+            Judgement::NeedsApproval { reasons, by } => match self.consent(informed, reasons) {
+                Ok(consent) => Verdict::Yes { consent: Some(consent), by },
+                Err(missing) => self.ask_for(informed, missing),
             },
         }
     }
@@ -129,7 +141,7 @@ impl Permit {
 /// What was decided, with what the record tells of it.
 enum Verdict {
     Yes {
-        consent: Option<(String, Digest)>,
+        consent: Option<Consent>,
         by: Vec<String>,
     },
     No {
@@ -152,7 +164,7 @@ impl Verdict {
             Self::Yes { consent, by } => {
                 let learned = Learned::new().with("permitted_by", by.clone());
                 match consent {
-                    Some((approval, _)) => learned.with("approval", approval.as_str()),
+                    Some(consent) => consent.learned(learned),
                     None => learned,
                 }
             }
@@ -197,8 +209,14 @@ impl Permitted {
         &self.informed
     }
 
+    /// The approval that it uses up, with the digest of the policies that it was given under.
     pub(crate) fn consent(&self) -> Option<&(String, Digest)> {
-        self.consent.as_ref()
+        self.consent.as_ref().and_then(|consent| consent.exact.as_ref())
+    }
+
+    /// What it takes of standing grants.
+    pub(crate) fn drawings(&self) -> Vec<Drawing> {
+        self.consent.iter().flat_map(|consent| &consent.standing).map(|used| used.drawing.clone()).collect()
     }
 
     /// What would have been answered, were the policies enforced.

@@ -67,7 +67,7 @@ impl Reserve {
         Self { store, clock, redaction }
     }
 
-    /// `intent` writes the record that becomes durable with the reservation. Only a read that uses no approval and takes
+    /// `intent` writes the record that becomes durable with the reservation. Only a read that uses no consent and takes
     /// of no limit needs none: nothing of it has to be known afterwards before it is safe to go on.
     pub(crate) async fn enter(
         &self,
@@ -84,7 +84,9 @@ impl Reserve {
             return Err(refuse(permitted, Refusal::before(Code::TimedOut)));
         }
         let takings = takings::of(permitted.informed().admitted());
-        if permitted.informed().action().is_none() && permitted.consent().is_none() && takings.is_empty() {
+        let drawings = permitted.drawings();
+        let takes_nothing = permitted.consent().is_none() && takings.is_empty() && drawings.is_empty();
+        if permitted.informed().action().is_none() && takes_nothing {
             return Ok(Reservation::Reserved(Box::new(Reserved { permitted, entry: None })));
         }
         let now = self.clock.now();
@@ -94,6 +96,7 @@ impl Reserve {
             entry: permitted.informed().action().map(|action| self.new_entry(&permitted, action, now, lease_end)),
             grant: permitted.consent().cloned(),
             takings: takings.clone(),
+            drawings,
             intent: intent(&permitted),
             spot: permitted.informed().spot(),
         };

@@ -154,9 +154,9 @@ enum Verdict {
 
 impl Model {
     pub(super) fn new(now: u64) -> Self {
-        let roles = PEOPLE.iter().flat_map(|who| {
-            (0..TENANTS).map(|tenant| ((*who, tenant), who.first_roles().iter().copied().collect()))
-        });
+        let roles = PEOPLE
+            .iter()
+            .flat_map(|who| (0..TENANTS).map(|tenant| ((*who, tenant), who.first_roles().iter().copied().collect())));
         Self {
             law: 0,
             edition: 0,
@@ -275,7 +275,10 @@ impl Model {
         approval.state == State::Granted
             && approval.law == self.law
             && asks.iter().all(|(rule, who)| {
-                approval.reasons.iter().any(|given| given.rule == *rule && given.given_by.is_some_and(|by| counts(*who, by)))
+                approval
+                    .reasons
+                    .iter()
+                    .any(|given| given.rule == *rule && given.given_by.is_some_and(|by| counts(*who, by)))
             })
     }
 

@@ -9,6 +9,7 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 
 use super::model::{ASKED_FOR, GRANTED_FOR, GUEST_ROLES, LAWS, PEOPLE, Person, Proposal, TENANTS, TOOLS};
+use crate::Call;
 use crate::backend::{Answer, Backend, Dispatch, Failure, FailureKind, Found, Looking, Lookup, Running};
 use crate::clock::{Clock, ManualClock, Millis};
 use crate::contract::Tool;
@@ -16,7 +17,6 @@ use crate::gate::Gate;
 use crate::ledger::Store;
 use crate::refusal::{Code, Effect};
 use crate::session::{Principal, Session, Standing};
-use crate::Call;
 
 /// The texts of the laws, in their order.
 pub(super) const TEXTS: [&str; LAWS.len()] = [

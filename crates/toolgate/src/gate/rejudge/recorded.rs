@@ -144,7 +144,7 @@ fn decided(permit: &Value, body: &Value) -> Option<Ended> {
     let Some(code) = text("refused") else {
         let by = permit.get("permitted_by").and_then(Value::as_array).map(|by| texts(by)).unwrap_or_default();
         // It was permitted by consent: the policies had asked for one.
-        return Some(Ended::Decided(match permit.get("approval") {
+        return Some(Ended::Decided(match permit.get("approval").or_else(|| permit.get("standing")) {
             Some(_) => Decided::NeedsApproval { rules: Vec::new() },
             None => Decided::Permitted { by },
         }));

@@ -22,10 +22,17 @@ pub(super) async fn a_grant_is_used_once(store: &Store) {
 
 pub(super) async fn a_read_uses_its_grant_once(store: &Store) {
     granted(store, "ap_1").await;
-    let read = || Opening { entry: None, grant: Some(("ap_1".into(), slice())), takings: Vec::new(), intent: record(Kind::Intent), spot: Spot::default() };
-    assert!(ran(&store.open(read(), NOW).await.unwrap()));
-    assert_eq!(store.open(read(), NOW).await.unwrap(), Opened::Moved);
-    let plain = Opening { entry: None, grant: None, takings: Vec::new(), intent: record(Kind::Intent), spot: Spot::default() };
+    let read = |grant: Option<(String, Digest)>| Opening {
+        entry: None,
+        grant,
+        takings: Vec::new(),
+        drawings: Vec::new(),
+        intent: record(Kind::Intent),
+        spot: Spot::default(),
+    };
+    assert!(ran(&store.open(read(Some(("ap_1".into(), slice()))), NOW).await.unwrap()));
+    assert_eq!(store.open(read(Some(("ap_1".into(), slice()))), NOW).await.unwrap(), Opened::Moved);
+    let plain = read(None);
     assert!(ran(&store.open(plain, NOW).await.unwrap()));
 }
 

@@ -87,6 +87,7 @@ pub(super) async fn a_read_takes_its_part_for_good(store: &Store) {
         entry: None,
         grant: None,
         takings: vec![take("reads", 1, 2)],
+        drawings: Vec::new(),
         intent: record(Kind::Intent),
         spot: Spot::default(),
     };
