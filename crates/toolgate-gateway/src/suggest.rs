@@ -56,8 +56,9 @@ fn permits(text: &mut String, group: &str, tools: &[&Contract], people: &People)
         permit("everybody who is signed in", &format!("suggested.{group}"), "principal");
     }
     for (place, tenant) in people.tenants.iter().enumerate() {
-        let is_plain = tenant.len() <= 64 && tenant.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
-        let name = if is_plain { tenant.clone() } else { (place + 1).to_string() };
+        // What an id of a policy cannot hold has a number, which no tenant is called.
+        let is_plain = tenant.len() <= 64 && tenant.bytes().all(|c| c.is_ascii_alphanumeric() || matches!(c, b'_' | b'-'));
+        let name = if is_plain { tenant.clone() } else { format!(":{}", place + 1) };
         let principal = format!("principal in Tenant::{}", quoted(tenant));
         permit(&format!("the people of {}", plain(tenant)), &format!("suggested.{group}.{name}"), &principal);
     }

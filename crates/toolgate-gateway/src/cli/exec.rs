@@ -13,7 +13,7 @@ use toolgate::wire::{Dialect, Warning};
 
 use super::call::show_trace;
 use super::failure::FailureCode;
-use super::observing::tell_observed;
+use super::observing::{tell_observed, tell_would_refuse};
 use super::patience::patiently;
 use super::signals::drain_on_interrupt;
 use super::tagged::Tagged;
@@ -83,6 +83,7 @@ impl Exec {
         let finished = loaded.finish().await;
         let messages = asked.answer(&answers);
         self.show(&ids, &answers, &messages, &warnings, output);
+        answers.iter().flatten().for_each(|reply| tell_would_refuse(reply, output));
         finished?;
         match answers.into_iter().find_map(Result::err) {
             Some(fault) => Err(fault.into()),

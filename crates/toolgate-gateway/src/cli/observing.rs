@@ -1,5 +1,6 @@
 //! What people are told while policies are only observed.
 
+use serde_json::Value;
 use toolgate::Reply;
 use toolgate::contract::Contract;
 
@@ -23,10 +24,21 @@ pub(super) fn tell_observed<'c>(observed: impl Iterator<Item = &'c Contract>, of
 
 /// Says of a call that went on what its policies would have refused, had they been enforced.
 pub(super) fn tell_would_refuse(reply: &Reply, output: &mut Output) {
-    let permit = reply.trace().stages().iter().rev().find(|note| note.stage == "permit");
-    let Some(would) = permit.and_then(|note| note.learned.get("would_refuse")) else { return };
-    let text = |name: &str| would.get(name).and_then(|value| value.as_str()).unwrap_or_default();
+    let Some(would) = would_refuse(reply) else { return };
+    let text = |name: &str| would.get(name).and_then(Value::as_str).unwrap_or_default();
     output.note(&format!("observe mode: it would have been refused: {} ({})", text("code"), text("why")));
+}
+
+/// What policies would have refused of a call that went on.
+fn would_refuse(reply: &Reply) -> Option<&Value> {
+    let permit = reply.trace().stages().iter().rev().find(|note| note.stage == "permit");
+    permit?.learned.get("would_refuse")
+}
+
+/// The code of it, behind a line about the call; nothing where policies permitted it.
+pub(super) fn would_refuse_in_brief(reply: &Reply) -> String {
+    let code = would_refuse(reply).and_then(|would| would.get("code")?.as_str());
+    code.map(|code| format!(" would_refuse {code}")).unwrap_or_default()
 }
 
 fn listed(names: &[&str]) -> String {

@@ -12,7 +12,7 @@ use toolgate::fault::Fault;
 
 use super::failure::FailureCode;
 use super::journal::{self, journal};
-use super::observing::tell_observed;
+use super::observing::{tell_observed, would_refuse_in_brief};
 use super::signals::Interrupts;
 use super::{Exit, Failure, Output, Said, Say, find_folder, load, tell_set_aside};
 use crate::config::{Loaded, Purpose, keep_the_end};
@@ -178,5 +178,6 @@ fn line(reply: &Reply) -> String {
     let replayed = if reply.replayed() { " replayed" } else { "" };
     // A name that a model made up may be of any length.
     let tool: String = reply.tool().chars().take(64).collect();
-    format!("{tool:24} {code:18} effect {}{replayed} ref {}", reply.effect(), reply.reference())
+    let would = would_refuse_in_brief(reply);
+    format!("{tool:24} {code:18} effect {}{replayed}{would} ref {}", reply.effect(), reply.reference())
 }

@@ -37,10 +37,10 @@ fn they_load_whatever_tenants_and_roles_are_called() {
     let odd = people(&[
         ("a\"b\\c", &["man\"ager"]),
         ("x\n permit (principal, action, resource);", &["{role}"]),
-        ("ünï", &[]),
+        ("ünï", &[]), ("4", &[]),
     ]);
     let (gate, text) = gate(&tools, &odd);
-    assert_eq!(gate.policy_count(), 7, "{text}");
+    assert_eq!(gate.policy_count(), 9, "{text}");
     let stranger = Session::new(Principal::new("local", "eve"), "evil");
     assert!(gate.tools(&stranger).is_empty(), "{text}");
     let member = Session::new(Principal::new("local", "ann"), "a\"b\\c");
