@@ -45,6 +45,7 @@ const PAGES: [&str; 14] = [
     "docs/definitions.md",
     "docs/dialects.md",
     "docs/folder.md",
+    "docs/grants.md",
     "docs/http.md",
     "docs/ledger.md",
     "docs/lenient.md",
@@ -201,6 +202,7 @@ fn mask(text: &str, seen: &mut HashMap<&'static str, String>) -> String {
             |word: &str| word.len() == 26 && word.bytes().all(|b| b.is_ascii_digit() || b.is_ascii_uppercase());
         let name = match word.strip_prefix("apr_") {
             Some(rest) if is_ulid(rest) => Some("APPROVAL"),
+            _ if word.strip_prefix("stg_").is_some_and(is_ulid) => Some("STANDING"),
             _ if is_ulid(&word) => Some("REF"),
             _ if word.len() == 64 && word.bytes().all(|b| b.is_ascii_hexdigit()) => Some("HASH"),
             _ if word.len() == 12 && word.bytes().all(|b| b.is_ascii_hexdigit()) => Some("TOKENID"),

@@ -11,7 +11,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
@@ -398,4 +398,58 @@ async fn a_read_draws_on_a_standing_grant_too() {
     let look = async || desk.gate.call(Call::new("call_1", "look", "{}"), &alice()).await.unwrap();
     assert!(look().await.is_ok());
     assert_eq!(look().await.code(), Some(Code::ApprovalRequired));
+}
+
+/// A look-up in the middle of which somebody takes the grant back.
+#[derive(Default)]
+struct Meddler {
+    desk: OnceLock<(Gate, String)>,
+}
+
+impl Backend for Meddler {
+    fn run(&self, _: Dispatch) -> Running<'_> {
+        Box::pin(async {
+            if let Some((gate, id)) = self.desk.get() {
+                let _ = gate.revoke_standing(id, &mia()).await;
+            }
+            Answer::done(r#"{"open":true}"#)
+        })
+    }
+
+    fn look(&self, _: Lookup) -> Looking<'_> {
+        Box::pin(async { Found::Absent })
+    }
+}
+
+#[tokio::test]
+async fn a_standing_grant_that_is_revoked_while_the_call_is_decided_covers_it_no_more() {
+    let (bank, meddler) = (Arc::<Bank>::default(), Arc::<Meddler>::default());
+    let keys = |value: Value| value.as_object().unwrap().clone();
+    let pay = keys(json!({
+        "description": "Pays. Moves money.", "effect": "write",
+        "input": {"properties": {"to": {"type": "string"}, "cents": {"type": "integer", "minimum": 0}}},
+        "facts": {"till": {"tool": "till", "args": {}}},
+    }));
+    let till = keys(json!({
+        "description": "Looks whether the till is open.", "effect": "read", "input": {"properties": {}},
+        "output": {"type": "object", "properties": {"open": {"type": "boolean"}}, "required": ["open"]},
+    }));
+    let policies = r#"
+        permit (principal, action, resource);
+        @id("pay.large") @message("Large payments need a manager.") @approvers("manager")
+        forbid (principal, action == Action::"pay", resource)
+        when { context.input.cents > 100 && context.facts.till.open } unless { context.approved };
+    "#;
+    let gate = Gate::builder()
+        .tool(Tool::new("pay", pay, Arc::clone(&bank) as Arc<dyn Backend>))
+        .tool(Tool::new("till", till, Arc::clone(&meddler) as Arc<dyn Backend>))
+        .policy(policies)
+        .store(Store::memory())
+        .build()
+        .unwrap();
+    let id = gate.grant_standing(&large(Some(1), None), &mia()).await.unwrap().grant.id;
+    let _ = meddler.desk.set((gate.clone(), id));
+    let reply = gate.call(Call::new("call_1", "pay", r#"{"to":"a","cents":200}"#), &alice()).await.unwrap();
+    assert_eq!(reply.code(), Some(Code::ApprovalRequired), "{reply:?}");
+    assert_eq!(bank.runs.load(Ordering::SeqCst), 0);
 }

@@ -10,6 +10,7 @@ mod dropped;
 mod faults;
 mod first_hour;
 mod fixed;
+mod grants;
 mod http;
 mod imported;
 mod interrupted;

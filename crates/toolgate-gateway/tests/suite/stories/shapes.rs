@@ -105,6 +105,10 @@ fn every_answer_is_as_its_schema_says() {
     let erasable = erasable.dir();
     let watched = super::observe::watched();
     let watched = watched.path().to_str().unwrap();
+    let grant = ["approvals", dir, "grant", "--tool", "create_refund", "--rule", "create_refund.approval"];
+    let grant = [&grant[..], &["--calls", "2", "--for", "1h", "--to", "alice", "--as", "mia@acme"]].concat();
+    let given = Run::of(&mut toolgate(&[&grant[..], &["--json"]].concat()), "").json();
+    let stand = given["id"].as_str().unwrap();
     let policies = folder.join("policies").to_str().unwrap().to_owned();
     let answers: [(&str, &[&str], i32); 54] = [
         ("init", &["init", &new, "--dry-run"], 0),
@@ -137,6 +141,9 @@ fn every_answer_is_as_its_schema_says() {
         ("approvals approve", &["approvals", dir, "approve", &yes, "--as", "mia@acme"], 0),
         ("approvals deny", &["approvals", dir, "deny", &no, "--as", "mia@acme"], 0),
         ("approvals list", &["approvals", dir, "list"], 0),
+        ("approvals grant", &grant, 0),
+        ("approvals grants", &["approvals", dir, "grants"], 0),
+        ("approvals revoke", &["approvals", dir, "revoke", stand, "--as", "mia@acme"], 0),
         ("audit erase", &["audit", erasable, "erase", "--subject", "c17"], 0),
         ("audit tail", &["audit", dir, "tail", "-n", "100"], 0),
         ("audit verify", &["audit", dir, "verify"], 0),
