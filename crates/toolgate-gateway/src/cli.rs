@@ -6,6 +6,7 @@ mod audit;
 mod call;
 mod check;
 mod color;
+mod confirm;
 mod completions;
 mod exec;
 mod exit;

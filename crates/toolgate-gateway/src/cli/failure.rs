@@ -119,6 +119,8 @@ codes! {
     ApprovalExpired = "approval_expired" => Refused,
     /// This person may not answer the approval.
     ApprovalNotYours = "approval_not_yours" => Refused,
+    /// The edited call cannot be asked for.
+    EditRefused = "edit_refused" => Refused,
     /// It is known what became of the action, or it is running.
     NotUnknown = "not_unknown" => Refused,
     /// What became of the action is being looked for.
@@ -141,6 +143,8 @@ codes! {
     RecordFailed = "record_failed" => Fault,
     /// The end of the record could not be kept where checkpoints go.
     CheckpointFailed = "checkpoint_failed" => Fault,
+    /// Somebody outside could not be told of an approval that waits.
+    WebhookFailed = "webhook_failed" => Fault,
     /// The answer could not be written.
     OutputFailed = "output_failed" => Fault,
     /// The tokens cannot be read, so that they admit nobody.

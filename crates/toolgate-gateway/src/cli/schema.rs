@@ -38,6 +38,7 @@ published! {
     "output admit" = "output/admit",
     "output approvals approve" = "output/approvals-approve",
     "output approvals deny" = "output/approvals-deny",
+    "output approvals edit" = "output/approvals-edit",
     "output approvals list" = "output/approvals-list",
     "output approvals show" = "output/approvals-show",
     "output audit case" = "output/audit-case",

@@ -43,6 +43,7 @@ pub(crate) enum Kind {
     NoSuchApproval,
     ApprovalClosed,
     NotYours,
+    EditRefused,
     Overloaded,
     Unavailable,
     TimedOut,
@@ -87,6 +88,7 @@ impl Kind {
             Self::NoSuchApproval => row("no_such_approval", S::NOT_FOUND, "There is no such approval"),
             Self::ApprovalClosed => row("approval_closed", S::CONFLICT, "The approval is not pending any more"),
             Self::NotYours => row("not_yours", S::FORBIDDEN, "Somebody else must answer this approval"),
+            Self::EditRefused => row("edit_refused", S::UNPROCESSABLE_ENTITY, "The edited call cannot be asked for"),
             Self::Overloaded => row("overloaded", S::SERVICE_UNAVAILABLE, "The gate has too much to do"),
             Self::Unavailable => row("unavailable", S::SERVICE_UNAVAILABLE, "The gate cannot take calls now"),
             Self::TimedOut => row("timed_out", S::GATEWAY_TIMEOUT, "The request took too long"),
@@ -179,7 +181,7 @@ mod tests {
 
     use super::*;
 
-    const ALL: [Kind; 22] = [
+    const ALL: [Kind; 23] = [
         Kind::AmbiguousRequest,
         Kind::WrongHost,
         Kind::ForeignOrigin,
@@ -199,6 +201,7 @@ mod tests {
         Kind::NoSuchApproval,
         Kind::ApprovalClosed,
         Kind::NotYours,
+        Kind::EditRefused,
         Kind::Overloaded,
         Kind::Unavailable,
         Kind::TimedOut,

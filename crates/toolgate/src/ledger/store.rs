@@ -11,17 +11,16 @@ use super::memory::MemoryLedger;
 use super::rows::{Rows, Transact};
 #[cfg(feature = "sqlite")]
 use super::sqlite::{SqliteLedger, SqliteView};
-use super::transact::{self, Answer};
+use super::transact;
 use super::{
     Action, ActionState, Claim, CounterKey, Entry, EntryKey, Finding, LaneKey, Listed, Owner, Page, Rejected, Verdict,
 };
-use crate::approval::{Approval, Decision, NotDecided};
+use crate::approval::Approval;
 use crate::audit::verify::Row;
 use crate::audit::{Head, Record, Sealed};
 use crate::call::Ref;
 use crate::clock::{Millis, Water};
 use crate::json::Digest;
-use crate::session::Session;
 use crate::vault::GateKey;
 
 /// An opened store: the ledger, the approvals and the record.
@@ -153,16 +152,6 @@ pub(crate) struct Closing {
     pub(crate) verdict: Verdict,
 }
 
-/// What became of a proposal.
-#[derive(Clone, Debug)]
-#[expect(clippy::large_enum_variant, reason = "one at a time, handed over and gone")]
-pub(crate) enum Proposed {
-    /// It stands: this one, or the pending one that was there for the same call.
-    Pending(Approval),
-    /// The principal has too many pending already.
-    TooMany,
-}
-
 /// The kinds of store.
 enum Kind {
     Memory(Box<MemoryLedger>),
@@ -171,9 +160,6 @@ enum Kind {
     #[cfg(feature = "sqlite")]
     View(SqliteView),
 }
-
-/// How many approvals of a tenant are listed: each holds the arguments of a call.
-pub(super) const APPROVALS: usize = 1000;
 
 impl Store {
     /// A store in the memory of this process, for tests and for gates whose writes need not survive it.
@@ -313,41 +299,6 @@ impl Store {
         self.write_at(now, move |rows, now| transact::rule(rows, key, finding, record, now))
     }
 
-    /// Asks for approval; at most `cap` pending ones a principal, one a call.
-    pub(crate) fn propose(
-        &self,
-        approval: Approval,
-        cap: usize,
-        record: Box<dyn FnOnce(&Approval) -> Record + Send>,
-        now: Millis,
-    ) -> Pending<'_, Proposed> {
-        self.write_at(now, move |rows, now| transact::propose(rows, approval, cap, record, now))
-    }
-
-    /// A person's answer. A record is written only where it counts.
-    pub(crate) fn decide(
-        &self,
-        id: String,
-        by: Session,
-        decision: Decision,
-        granted_until: Millis,
-        record: Box<dyn FnOnce(&Approval) -> Record + Send>,
-        now: Millis,
-    ) -> Pending<'_, Result<Approval, NotDecided>> {
-        let answer = Answer { by, decision, granted_until };
-        self.write_at(now, move |rows, now| transact::decide(rows, &id, &answer, record, now))
-    }
-
-    /// The newest approvals of a tenant, at most [`APPROVALS`], newest first.
-    pub(crate) fn approvals(&self, tenant: String) -> Pending<'_, Vec<Approval>> {
-        self.list(move |rows| rows.approvals_of_tenant(&tenant, APPROVALS))
-    }
-
-    /// The approval with this id, where it is the tenant's.
-    pub(crate) fn approval(&self, id: String, tenant: String) -> Pending<'_, Option<Approval>> {
-        self.list(move |rows| Ok(rows.approval(&id)?.filter(|approval| approval.tenant == tenant)))
-    }
-
     /// The newest actions of a tenant that were first opened before the one with this number, at most `limit`. One page
     /// looks through a bounded part of the ledger: it may be empty and yet not the last.
     pub async fn actions(&self, tenant: &str, before: Option<u64>, limit: usize) -> Result<Page<Listed>, StoreError> {
@@ -418,7 +369,7 @@ impl Store {
     }
 
     /// A write by the time that it is. INVARIANT (no earlier): a process whose clock is behind decides nothing by it.
-    fn write_at<T, F>(&self, now: Millis, job: F) -> Pending<'_, T>
+    pub(super) fn write_at<T, F>(&self, now: Millis, job: F) -> Pending<'_, T>
     where
         T: Send + 'static,
         F: FnOnce(&mut dyn Rows, Millis) -> Result<T, StoreError> + Send + 'static,
@@ -431,7 +382,7 @@ impl Store {
     }
 
     /// As [`write_at`](Self::write_at), of what is only read.
-    fn read_at<T, F>(&self, now: Millis, job: F) -> Pending<'_, T>
+    pub(super) fn read_at<T, F>(&self, now: Millis, job: F) -> Pending<'_, T>
     where
         T: Send + 'static,
         F: FnOnce(&dyn Rows, Millis) -> Result<T, StoreError> + Send + 'static,

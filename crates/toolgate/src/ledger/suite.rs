@@ -12,7 +12,7 @@
 use serde_json::{Map, json};
 
 use super::*;
-use crate::approval::{Approval, ApprovalState, Approvers, Decision, NotDecided, Reason};
+use crate::approval::{Approval, ApprovalState, Approvers, Asked, Capacity, Decision, NotDecided, Reason};
 use crate::audit::{Head, Kind, Record};
 use crate::session::{Principal, Session};
 
@@ -236,11 +236,16 @@ async fn entry_at(store: &Store, act: &Act, now: Millis) -> Option<Entry> {
     store.recall(act.question(), now).await.unwrap().entry
 }
 
+/// At most so many pending of a person.
+fn within(most_of_user: usize) -> Asking {
+    Asking { most_of_user, most_of_tenant: 9, tell: false }
+}
+
 /// Proposes an approval that lives for an hour; the id of the one that stands.
 async fn propose(store: &Store, id: &str, cap: usize) -> Option<String> {
-    match store.propose(asked(id), cap, Box::new(|_| record(Kind::Proposal)), NOW).await.unwrap() {
+    match store.propose(asked(id), within(cap), Box::new(|_| record(Kind::Proposal)), NOW).await.unwrap() {
         Proposed::Pending(approval) => Some(approval.id),
-        Proposed::TooMany => None,
+        Proposed::TooMany(_) => None,
     }
 }
 
@@ -250,7 +255,9 @@ async fn decide(store: &Store, id: &str, by: &str) -> Result<Approval, NotDecide
         assert_ne!(approval.state, ApprovalState::Pending);
         record(Kind::Decision)
     };
-    store.decide(id.into(), by, Decision::Approve, later(7_200_000), Box::new(record), NOW).await.unwrap()
+    let answer =
+        Answer { by, capacity: Capacity::Any, decision: Decision::Approve, granted_until: later(7_200_000) };
+    store.decide(id.into(), answer, Box::new(record), NOW).await.unwrap()
 }
 
 async fn granted(store: &Store, id: &str) {
@@ -282,6 +289,7 @@ pub(super) fn asked(id: &str) -> Approval {
         requester: Principal::new("local", "alice"),
         tenant: "acme".into(),
         preview: "Refund".into(),
+        worded: true,
         arguments: "{}".into(),
         leniencies: Vec::new(),
         call_digest: Digest::of(id.as_bytes()),
@@ -290,6 +298,9 @@ pub(super) fn asked(id: &str) -> Approval {
         state: ApprovalState::Pending,
         created_at: NOW,
         expires_at: later(3_600_000),
+        asked: Asked::default(),
+        edited: None,
+        instead: None,
     }
 }
 

@@ -6,6 +6,7 @@
 mod approvals;
 mod limits;
 mod sweeping;
+mod untold;
 
 use super::rows::{Change, LOOKED_THROUGH, Lane, Rows, Stored};
 use super::{
@@ -16,10 +17,12 @@ use crate::approval::{Approval, ApprovalState};
 use crate::audit::{Head, Record};
 use crate::clock::{Millis, Water};
 
-pub(super) use self::approvals::{Answer, decide, propose};
+pub(super) use self::approvals::{decide, edit, propose};
+pub(crate) use self::approvals::Answer;
 use self::approvals::{newest, return_grant, usable};
 use self::limits::{Counting, count, take};
 pub(super) use self::sweeping::{GRACE, survey, sweep};
+pub(super) use self::untold::{is_untold, put_off, take_untold, told};
 
 /// Keeps how far time has come: it must not be forgotten with the process.
 pub(super) fn mark(rows: &mut dyn Rows, water: &Water) -> Stored<()> {

@@ -7,11 +7,13 @@ use std::time::Duration;
 
 use super::inform::Informed;
 use super::{Halt, Stop};
+use crate::approval::ApprovalState;
 use crate::clock::Clock;
 use crate::json::Digest;
 use crate::policy::{Ask, Judgement, Policies, RuleHit, Why};
 use crate::refusal::{Code, Refusal};
 use crate::session::Standing;
+use crate::template::visible;
 use crate::trace::Learned;
 
 /// The third stage.
@@ -50,7 +52,12 @@ impl Permit {
 
     pub(crate) fn enter(&self, mut informed: Informed) -> Result<Permitted, Box<Denied>> {
         let verdict = self.decide(&informed);
-        informed.note("permit", verdict.learned());
+        let learned = verdict.learned();
+        let learned = match informed.admitted().named_approval() {
+            Some(named) => learned.with("named_approval", visible(named)),
+            None => learned,
+        };
+        informed.note("permit", learned);
         match verdict {
             Verdict::Yes { consent, .. } => Ok(Permitted { informed, consent }),
             Verdict::No { halt, .. } => Err(Box::new(Denied { informed, halt })),
@@ -85,7 +92,7 @@ impl Permit {
         if let Some(named) = admitted.named_approval()
             && informed.approval().is_none_or(|approval| approval.id != named)
         {
-            return Verdict::no(Refusal::before(Code::ApprovalInvalid), "the named approval is not one of this call");
+            return invalid("the named approval is not one of this call that could be used");
         }
         match self.policies.judge(&ask) {
             Judgement::Permitted { by } => Verdict::Yes { consent: None, by },
@@ -93,6 +100,8 @@ impl Permit {
             Judgement::Rule(hit) => rule(hit),
             Judgement::NeedsApproval { reasons, by } => match self.consent(informed, &reasons) {
                 Some(consent) => Verdict::Yes { consent: Some(consent), by },
+                // Whoever names a grant means that one, so nobody is asked anew behind their back.
+                None if names_a_grant(informed) => invalid("the named approval does not hold any more"),
                 None => self.ask_for(informed, reasons),
             },
         }
@@ -123,6 +132,17 @@ impl Verdict {
             Self::No { code, why, .. } => Learned::new().with("refused", code.as_str()).with("why", why.as_str()),
         }
     }
+}
+
+/// INVARIANT (one answer): whatever is wrong with the approval that a call names, it is told the same.
+fn invalid(why: &str) -> Verdict {
+    Verdict::no(Refusal::before(Code::ApprovalInvalid), why)
+}
+
+/// Whether the call names the grant that was found for it.
+fn names_a_grant(informed: &Informed) -> bool {
+    let granted = informed.approval().filter(|approval| approval.state == ApprovalState::Granted);
+    granted.is_some() && informed.admitted().named_approval().is_some()
 }
 
 fn forbidden(why: &Why) -> Verdict {

@@ -1,12 +1,12 @@
 //! Consent: whether somebody has given it to this call, and what is asked where nobody has.
 
 use super::{Permit, Verdict};
-use crate::approval::{Approval, ApprovalState, Reason};
+use crate::approval::{Approval, ApprovalState, Asked, Reason};
 use crate::call::Ref;
 use crate::json::Digest;
 use crate::policy::NeedReason;
 use crate::refusal::Code;
-use crate::session::Principal;
+use crate::session::{Principal, Session};
 use crate::stage::Halt;
 use crate::stage::inform::Informed;
 
@@ -36,6 +36,15 @@ impl Permit {
         })
     }
 
+    /// The requester as they stand today: with the roles that the source of people lists, else with those that they had
+    /// when they asked.
+    pub(crate) fn requester_today(&self, approval: &Approval) -> Session {
+        let Approval { requester, tenant, asked, .. } = approval;
+        let today = self.standing.as_ref().and_then(|source| source.roles(requester, tenant));
+        let session = Session::new(requester.clone(), tenant.as_str()).in_run(asked.run.as_str());
+        today.unwrap_or_else(|| asked.roles.clone()).into_iter().fold(session, Session::role)
+    }
+
     /// What a person is asked.
     pub(super) fn ask_for(&self, informed: &Informed, reasons: Vec<NeedReason>) -> Verdict {
         let admitted = informed.admitted();
@@ -47,6 +56,7 @@ impl Permit {
             requester: session.principal().clone(),
             tenant: session.tenant().to_owned(),
             preview: informed.preview(),
+            worded: contract.preview.is_some(),
             arguments: contract.input.masked(&(**admitted.arguments()).clone().into()),
             leniencies: admitted.leniencies().to_vec(),
             call_digest: admitted.call_digest(),
@@ -58,6 +68,9 @@ impl Permit {
             state: ApprovalState::Pending,
             created_at: now,
             expires_at: now.after(self.asked_for),
+            asked: Asked { run: session.run().to_owned(), roles: session.roles().clone() },
+            edited: None,
+            instead: None,
         };
         let rules: Vec<&str> = approval.reasons.iter().map(|reason| reason.rule.as_str()).collect();
         let why = format!("asked by {}", rules.join(", "));
