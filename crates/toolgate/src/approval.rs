@@ -391,7 +391,10 @@ mod tests {
     fn a_stranger_of_another_tenant_does_not_learn_that_it_exists() {
         let mut approval = asked(&[manager()]);
         let stranger = Session::new(Principal::new("local", "bob"), "globex").role("manager");
-        assert_eq!(approval.decide(&stranger, Capacity::Any, Decision::Approve, Millis(1), HOUR), Err(NotDecided::Missing));
+        assert_eq!(
+            approval.decide(&stranger, Capacity::Any, Decision::Approve, Millis(1), HOUR),
+            Err(NotDecided::Missing)
+        );
     }
 
     #[test]
@@ -400,6 +403,9 @@ mod tests {
         let mia = person("mia", &["manager"]);
         assert_eq!(approval.decide(&mia, Capacity::Any, Decision::Approve, HOUR, HOUR), Err(NotDecided::Expired));
         approval.decide(&mia, Capacity::Any, Decision::Deny, Millis(1), HOUR).unwrap();
-        assert_eq!(approval.decide(&mia, Capacity::Any, Decision::Approve, Millis(2), HOUR), Err(NotDecided::Closed("denied")));
+        assert_eq!(
+            approval.decide(&mia, Capacity::Any, Decision::Approve, Millis(2), HOUR),
+            Err(NotDecided::Closed("denied"))
+        );
     }
 }

@@ -65,8 +65,8 @@ use crate::refusal::Effect;
 use crate::session::Principal;
 use crate::vault::Subject;
 
-pub use operator::{ActionState, History, NotNamed, SHORTEST_KEY, Wanted};
 pub(crate) use asked::{Asking, Edit, Full, Proposed};
+pub use operator::{ActionState, History, NotNamed, SHORTEST_KEY, Wanted};
 pub(crate) use store::{Closing, GrantKey, NewEntry, Opened, Opening, Pending, Question, Recall, Stamp, Taking};
 pub use store::{Store, StoreError};
 pub(crate) use subjects::{Erasing, Whose};

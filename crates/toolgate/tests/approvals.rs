@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use toolgate::approval::{Approval, ApprovalState, Capacity, Decision, NotDecided};
-use toolgate::backend::FakeTool;
+use toolgate::backend::{FakeTool, Step};
 use toolgate::clock::{Clock, Millis};
 use toolgate::gate::{Builder, NotEdited};
 use toolgate::ledger::Store;
@@ -327,7 +327,10 @@ async fn every_wrong_way_to_name_a_grant_has_one_answer_and_leaves_it_unused() {
         assert_eq!(told(reply), unheard_of, "{why}");
     }
     // Policies that changed, and an approver who lost their standing.
-    let changed = builder(&store, &[ASK, "@id(\"x\") @message(\"x\") forbid (principal, action, resource) when { context.input.cents == 7 };"]);
+    let changed = builder(
+        &store,
+        &[ASK, "@id(\"x\") @message(\"x\") forbid (principal, action, resource) when { context.input.cents == 7 };"],
+    );
     assert_eq!(told(pay_by(&changed.0.build().unwrap(), &alice(), 900, &granted).await), unheard_of, "other policies");
     people.set("mia", &[]);
     assert_eq!(told(pay_by(&gate, &alice(), 900, &granted).await), unheard_of, "an approver without standing");
@@ -357,6 +360,31 @@ async fn a_grant_ends_at_its_last_moment_judged_when_the_call_is_dispatched() {
     assert_eq!(pay_by(&gate, &alice(), 901, &late).await.code(), Some(Code::ApprovalInvalid));
     assert_eq!(pay(&gate, 901).await.code(), Some(Code::ApprovalRequired));
     assert_eq!(tool.calls().len(), 1);
+}
+
+#[tokio::test]
+async fn a_grant_that_ends_while_its_call_waits_for_the_lane_is_not_used() {
+    let hand = Arc::new(Hand::default());
+    let slow = FakeTool::queue([Step::gives(json!({})).after(Duration::from_millis(400)), Step::gives(json!({}))]);
+    let (hour, ten) = (Duration::from_secs(3600), Duration::from_secs(600));
+    let builder = Gate::builder().tool(slow.tool("pay", keys(&json!({})))).policy(ASK).store(Store::memory());
+    let gate = builder.clock(Arc::clone(&hand) as Arc<dyn Clock>).approvals_expire(hour, ten).build().unwrap();
+    let asked = id(&pay(&gate, 900).await);
+    gate.approve(&asked, &mia()).await.unwrap();
+    hand.0.fetch_add(599_900, Ordering::SeqCst);
+    let alice = alice();
+    let late = async {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        pay_by(&gate, &alice, 900, &asked).await
+    };
+    let passes = async {
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        hand.0.fetch_add(5_000, Ordering::SeqCst);
+    };
+    let (first, late, ()) = tokio::join!(pay(&gate, 50), late, passes);
+    assert!(first.is_ok(), "{first:?}");
+    assert_eq!(late.code(), Some(Code::ApprovalInvalid));
+    assert_eq!(slow.calls().len(), 1);
 }
 
 #[tokio::test]

@@ -118,8 +118,8 @@ impl Settings {
                 let message = "this folder lists its users, so its operator speaks for each of them already";
                 problems.note("/approvals/operator", "local", message);
             }
-            let [of_user, of_tenant] =
-                [("pending", 20), ("pending_tenant", 200)].map(|(key, default)| approvals.count(key, default, problems));
+            let [of_user, of_tenant] = [("pending", 20), ("pending_tenant", 200)]
+                .map(|(key, default)| approvals.count(key, default, problems));
             let count = |count| usize::try_from(count).unwrap_or(usize::MAX);
             settings.pending = (count(of_user), count(of_tenant));
             settings.webhook = Webhook::read(dir, &mut approvals, problems);

@@ -136,7 +136,9 @@ mod tests {
         for text in ["https://a.example/x", "http://127.0.0.1:9/x", "http://[::1]:9/x", "http://localhost/x"] {
             assert!(address(text).is_some(), "{text}");
         }
-        for text in ["http://a.example/x", "http://127.0.0.1.a.example/x", "https://me:pw@a.example/x", "/x", "ftp://a/x"] {
+        for text in
+            ["http://a.example/x", "http://127.0.0.1.a.example/x", "https://me:pw@a.example/x", "/x", "ftp://a/x"]
+        {
             assert_eq!(address(text), None, "{text}");
         }
     }

@@ -46,12 +46,10 @@ impl Asker {
             (Ok(session), Ok(_)) => Ok(Self { session, sees_all: true, capacity: Ok(Capacity::Any) }),
             (Ok(session), Err(_)) => Ok(Self { session, sees_all: true, capacity: Ok(Capacity::Approver) }),
             (Err(_), Ok(session)) => Ok(Self { session, sees_all: false, capacity: Ok(Capacity::Requester) }),
-            (Err(problem), Err(_)) => {
-                match door.admit(headers, Scope::Calls) {
-                    Ok(session) => Ok(Self { session, sees_all: false, capacity: Err(problem) }),
-                    Err(_) => Err(problem),
-                }
-            }
+            (Err(problem), Err(_)) => match door.admit(headers, Scope::Calls) {
+                Ok(session) => Ok(Self { session, sees_all: false, capacity: Err(problem) }),
+                Err(_) => Err(problem),
+            },
         }
     }
 

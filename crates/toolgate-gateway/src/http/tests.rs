@@ -123,14 +123,20 @@ async fn an_approval_is_found_answered_once_and_by_whom_it_asks_for() {
 
     let approve = br#"{"decision":"approve"}"#;
     assert_eq!(code(approvals::shown_by(&door, &of(stranger()), &id, None).await), "404 no_such_approval");
-    assert_eq!(code(approvals::decided(&door, &of(stranger()), Capacity::Any, &id, approve).await), "404 no_such_approval");
+    assert_eq!(
+        code(approvals::decided(&door, &of(stranger()), Capacity::Any, &id, approve).await),
+        "404 no_such_approval"
+    );
     assert_eq!(code(approvals::decided(&door, &of(alice()), Capacity::Any, &id, approve).await), "403 not_yours");
     for bad in [&b"{}"[..], br#"{"decision":"yes"}"#, br#"{"decision":"approve","all":true}"#, b"approve"] {
         assert_eq!(code(approvals::decided(&door, &of(mia()), Capacity::Any, &id, bad).await), "400 broken_envelope");
     }
     assert_eq!(pay(&door, 900).await["error"]["code"], "approval_required", "nothing is approved yet");
 
-    assert_eq!(body(approvals::decided(&door, &of(mia()), Capacity::Any, &id, approve).await).await["state"], "granted");
+    assert_eq!(
+        body(approvals::decided(&door, &of(mia()), Capacity::Any, &id, approve).await).await["state"],
+        "granted"
+    );
     assert_eq!(code(approvals::decided(&door, &of(mia()), Capacity::Any, &id, approve).await), "409 approval_closed");
     assert_eq!(pay(&door, 900).await["effect"], "done");
     let none = body(approvals::listed(&door, &of(mia()), Some("state=pending")).await).await;

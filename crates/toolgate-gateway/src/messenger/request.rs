@@ -60,9 +60,11 @@ impl fmt::Display for Desk {
 }
 
 fn body(approval: &Approval) -> Value {
-    let reasons = approval.reasons.iter().filter(|reason| reason.approved_by.is_none()).map(
-        |reason| json!({ "rule": reason.rule, "message": reason.message, "approvers": reason.approvers }),
-    );
+    let reasons = approval
+        .reasons
+        .iter()
+        .filter(|reason| reason.approved_by.is_none())
+        .map(|reason| json!({ "rule": reason.rule, "message": reason.message, "approvers": reason.approvers }));
     let mut data = json!({
         "id": approval.id,
         "tool": approval.tool,

@@ -14,7 +14,6 @@ use toolgate::backend::FakeTool;
 use toolgate::call::Call;
 use toolgate::session::{Principal, Session};
 
-
 use super::*;
 
 const KEY: [u8; 32] = [7; 32];
@@ -72,7 +71,8 @@ impl Listener {
                 stream.read_exact(&mut body).unwrap();
                 told.lock().unwrap().push(Heard { headers, body: String::from_utf8(body).unwrap() });
                 let status = statuses.get(count).or(statuses.last()).unwrap();
-                let answer = format!("HTTP/1.1 {status}\r\ncontent-length: 0\r\nconnection: close\r\nlocation: /there\r\n\r\n");
+                let answer =
+                    format!("HTTP/1.1 {status}\r\ncontent-length: 0\r\nconnection: close\r\nlocation: /there\r\n\r\n");
                 stream.get_mut().write_all(answer.as_bytes()).unwrap();
             }
         });

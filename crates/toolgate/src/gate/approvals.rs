@@ -8,8 +8,8 @@ use serde_json::Value;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use super::records::{self, Heading};
 use super::Gate;
+use super::records::{self, Heading};
 use crate::approval::{Approval, Capacity, Decision, Edited, NotDecided};
 use crate::call::Call;
 use crate::fault::Fault;
@@ -189,13 +189,7 @@ impl Gate {
     }
 
     /// The edited call passes the stages that a call passes before it runs, and must come out as one that waits.
-    async fn judged(
-        &self,
-        id: &str,
-        arguments: &[u8],
-        by: &Session,
-        capacity: Capacity,
-    ) -> Result<Judged, NotEdited> {
+    async fn judged(&self, id: &str, arguments: &[u8], by: &Session, capacity: Capacity) -> Result<Judged, NotEdited> {
         let old = self.sought(id, by).await?;
         old.is_open_to(by, capacity, self.now())?;
         let session = self.line.permit.requester_today(&old);

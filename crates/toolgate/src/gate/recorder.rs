@@ -214,11 +214,11 @@ mod tests {
 
     use super::*;
     use crate::approval::{Approval, ApprovalState, Asked};
-    use crate::ledger::Asking;
     use crate::audit::Kind;
     use crate::call::Ref;
     use crate::clock::Millis;
     use crate::json::Digest;
+    use crate::ledger::Asking;
     use crate::session::Principal;
 
     fn record(number: usize) -> Record {
@@ -256,7 +256,14 @@ mod tests {
                 let _ = ends.recv();
                 record(0)
             };
-            runtime.block_on(store.propose(approval, Asking { most_of_user: 1, most_of_tenant: 9, tell: false }, Box::new(waits), Millis(1))).unwrap();
+            runtime
+                .block_on(store.propose(
+                    approval,
+                    Asking { most_of_user: 1, most_of_tenant: 9, tell: false },
+                    Box::new(waits),
+                    Millis(1),
+                ))
+                .unwrap();
         });
         begins.recv().unwrap();
         (end, held)

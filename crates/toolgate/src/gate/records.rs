@@ -154,7 +154,8 @@ impl Heading {
         let stages = canonical_part(trace.part(&OF_THE_CALL));
         Box::new(move |approval| {
             let rules = approval.reasons.iter().map(|reason| Part::from(reason.rule.as_str()));
-            let mut told = vec![("approval", Part::from(approval.id.as_str())), ("rules", Part::Items(rules.collect()))];
+            let mut told =
+                vec![("approval", Part::from(approval.id.as_str())), ("rules", Part::Items(rules.collect()))];
             told.extend(approval.edited.as_ref().map(|edited| ("edited", Part::Own(json!(edited)))));
             heading.written(Kind::Proposal, Part::Written(&stages), told, now)
         })

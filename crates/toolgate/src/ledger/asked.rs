@@ -1,8 +1,8 @@
 //! Approvals as a store keeps them: each method is one transaction.
 
+use super::Store;
 use super::store::Pending;
 use super::transact::{self, Answer};
-use super::Store;
 use crate::approval::{Approval, Capacity, NotDecided};
 use crate::audit::Record;
 use crate::clock::Millis;

@@ -95,6 +95,12 @@ stories! {
         a_pending_approval_of_other_policies_does_not_stand
         a_decision_that_does_not_count_leaves_nothing
         approvals_are_listed_newest_first_by_tenant;
+    asked:
+        as_many_wait_of_one_tenant_as_may_whoever_asked
+        an_edit_takes_the_place_of_what_waited_or_leaves_nothing
+        an_edit_to_what_waits_already_asks_nothing_anew
+        what_is_to_be_told_is_kept_with_what_is_asked_and_told_by_one_alone
+        what_was_answered_or_has_expired_is_told_no_more;
     notes:
         a_note_is_found_by_its_kind_and_key_and_listed_by_its_scope
         a_note_is_forgotten_from_its_end_on;
@@ -255,8 +261,7 @@ async fn decide(store: &Store, id: &str, by: &str) -> Result<Approval, NotDecide
         assert_ne!(approval.state, ApprovalState::Pending);
         record(Kind::Decision)
     };
-    let answer =
-        Answer { by, capacity: Capacity::Any, decision: Decision::Approve, granted_until: later(7_200_000) };
+    let answer = Answer { by, capacity: Capacity::Any, decision: Decision::Approve, granted_until: later(7_200_000) };
     store.decide(id.into(), answer, Box::new(record), NOW).await.unwrap()
 }
 

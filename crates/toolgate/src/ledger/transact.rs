@@ -17,8 +17,8 @@ use crate::approval::{Approval, ApprovalState};
 use crate::audit::{Head, Record};
 use crate::clock::{Millis, Water};
 
-pub(super) use self::approvals::{decide, edit, propose};
 pub(crate) use self::approvals::Answer;
+pub(super) use self::approvals::{decide, edit, propose};
 use self::approvals::{newest, return_grant, usable};
 use self::limits::{Counting, count, take};
 pub(super) use self::sweeping::{GRACE, survey, sweep};

@@ -52,7 +52,14 @@ fn escaped(text: &str) -> String {
 fn is_unseen(c: char) -> bool {
     match c {
         // Soft hyphen, combining grapheme joiner, Arabic letter mark, fillers, vowels and separators without a width.
-        '\u{AD}' | '\u{34F}' | '\u{61C}' | '\u{115F}' | '\u{1160}' | '\u{17B4}' | '\u{17B5}' | '\u{180B}'..='\u{180F}' => true,
+        '\u{AD}'
+        | '\u{34F}'
+        | '\u{61C}'
+        | '\u{115F}'
+        | '\u{1160}'
+        | '\u{17B4}'
+        | '\u{17B5}'
+        | '\u{180B}'..='\u{180F}' => true,
         // Zero-width characters, marks of direction, separators of lines, embeddings, overrides, isolates.
         '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2060}'..='\u{206F}' => true,
         // Fillers, variation selectors, byte order mark, annotations, tags.

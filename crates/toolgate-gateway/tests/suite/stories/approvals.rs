@@ -237,7 +237,9 @@ fn a_person_confirms_their_own_call_at_the_terminal() {
     let folder = shop();
     let done = at_terminal(&folder, "y", 4000, &[]);
     assert_eq!(done.exit, Some(0), "{done:?}");
-    for told in ["Refund for sure?", "Refund 4000 cents", "\"amount_cents\":4000", "call digest", "\"effect\": \"done\""] {
+    for told in
+        ["Refund for sure?", "Refund 4000 cents", "\"amount_cents\":4000", "call digest", "\"effect\": \"done\""]
+    {
         assert!(done.stdout.contains(told), "{told}: {done:?}");
     }
     assert_eq!(folder.number("select count(*) from refunds"), 1);
@@ -265,7 +267,12 @@ fn nobody_is_asked_at_the_terminal_what_they_cannot_answer_or_where_they_said_so
         assert!(!run.stdout.contains("[y/N]"), "{more:?}: {run:?}");
     }
     let piped = Run::of(
-        &mut toolgate(&["call", folder.path().to_str().unwrap(), "create_refund", &refund("ord_1001", 4000).to_string()]),
+        &mut toolgate(&[
+            "call",
+            folder.path().to_str().unwrap(),
+            "create_refund",
+            &refund("ord_1001", 4000).to_string(),
+        ]),
         "y\n",
     );
     assert_eq!(piped.exit, Some(4), "{piped:?}");

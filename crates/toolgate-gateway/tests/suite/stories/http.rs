@@ -270,7 +270,11 @@ fn the_people_of_a_folder_have_calls_alone() {
     }
     let approve = serving.post("/v1/approvals/apr_1", &json!({ "decision": "approve" }));
     assert_eq!((approve.status, approve.code().as_str()), (403, "missing_scope"));
-    assert_eq!(serving.get("/v1/approvals/apr_1").code(), "no_such_approval", "what they asked themselves they may see");
+    assert_eq!(
+        serving.get("/v1/approvals/apr_1").code(),
+        "no_such_approval",
+        "what they asked themselves they may see"
+    );
 }
 
 #[test]
