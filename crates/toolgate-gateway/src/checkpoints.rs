@@ -15,6 +15,7 @@ use toolgate::ledger::{Store, StoreError};
 use crate::cli::{Failure, FailureCode, Said, Say};
 use crate::config::Checkpoints;
 use delivery::Delivery;
+pub(crate) use delivery::agent;
 
 /// Keeps checkpoints of a store, from the moment that it is opened.
 pub(crate) struct Keeper {

@@ -7,6 +7,7 @@ mod call;
 mod check;
 mod color;
 mod completions;
+mod confirm;
 mod deny;
 mod exec;
 mod exit;

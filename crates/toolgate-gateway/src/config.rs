@@ -8,6 +8,7 @@ mod finding;
 mod located;
 mod reader;
 mod settings;
+mod webhook;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,10 +21,12 @@ use toolgate::json::Limits;
 use toolgate::ledger::{Store, StoreError};
 
 use crate::backend::{Databases, Means, Upstreams};
+use crate::beside::Beside;
 use crate::checkpoints::Keeper;
 use crate::cli::journal;
 use crate::http;
 use crate::identity::Identity;
+use crate::messenger::Messenger;
 
 pub(crate) use checkpoints::{Checkpoints, To};
 pub(crate) use finding::FAULTS;
@@ -32,6 +35,7 @@ pub(crate) use located::Located;
 pub(crate) use reader::is_inside;
 use reader::{Reader, Source};
 use settings::{Settings, StoreAt};
+pub(crate) use webhook::{Secret, Webhook};
 
 /// A gate that was loaded from a folder.
 #[derive(Debug)]
@@ -50,8 +54,8 @@ pub struct Loaded {
     pub warnings: Vec<Finding>,
     /// The servers that its tools are asked of.
     pub(crate) upstreams: Upstreams,
-    /// What keeps checkpoints of its record.
-    pub(crate) keeper: Arc<Keeper>,
+    /// What keeps checkpoints of its record, and tells of its approvals.
+    pub(crate) keeper: Arc<Beside>,
 }
 
 impl Loaded {
@@ -64,8 +68,8 @@ impl Loaded {
     }
 }
 
-/// Writes the last checkpoint, once all is on record.
-pub(crate) async fn keep_the_end(keeper: &Arc<Keeper>) {
+/// Writes the last checkpoint and tells of the last approvals, once all is on record.
+pub(crate) async fn keep_the_end(keeper: &Arc<Beside>) {
     let keeper = Arc::clone(keeper);
     // A thread that cannot be had has nothing to wait for.
     let _ = tokio::task::spawn_blocking(move || keeper.finish()).await;
@@ -88,8 +92,8 @@ pub struct Ready {
     pub warnings: Vec<Finding>,
     /// The servers that its tools are asked of.
     pub(crate) upstreams: Upstreams,
-    /// What keeps checkpoints of its record.
-    pub(crate) keeper: Arc<Keeper>,
+    /// What keeps checkpoints of its record, and tells of its approvals.
+    pub(crate) keeper: Arc<Beside>,
 }
 
 /// A tool that is set aside, because its contract has faults or rests on one that has.
@@ -207,19 +211,25 @@ fn ready_with(
     let built = match settings.filter(|_| may_be_built) {
         Some(settings) => {
             let people = Arc::new(settings.identity.clone());
-            let (store, kept) = match purpose {
+            let (store, kept, told) = match purpose {
                 Purpose::Run | Purpose::Serve => {
-                    (settings.store.opener(dir, StoreAt::open), settings.checkpoints.clone())
+                    let store = settings.store.opener(dir, StoreAt::open);
+                    (store, settings.checkpoints.clone(), settings.webhook.clone())
                 }
-                Purpose::Read => (settings.store.opener(dir, StoreAt::open_to_read), None),
-                Purpose::Look | Purpose::Rehearse => (StoreAt::Memory.opener(dir, StoreAt::open), None),
+                Purpose::Read => (settings.store.opener(dir, StoreAt::open_to_read), None, None),
+                Purpose::Look | Purpose::Rehearse => (StoreAt::Memory.opener(dir, StoreAt::open), None, None),
             };
-            let keeper = Arc::new(Keeper::new(kept, journal()));
+            if told.is_some() {
+                builder = builder.approvals_are_told();
+            }
+            let keeper = Keeper::new(kept, journal());
+            let keeper = Arc::new(Beside::new(keeper, Messenger::new(told, journal())));
             let store = attended(store, Arc::clone(&keeper));
             builder = builder
                 .standing(people)
                 .limits(settings.arguments.over(Limits::default()))
                 .approvals_expire(settings.asked_for, settings.granted_for)
+                .approvals_pending(settings.pending.0, settings.pending.1)
                 .kept(settings.kept)
                 .open_store(store);
             builder = match (purpose, settings.mode) {
@@ -264,10 +274,10 @@ fn ready_with(
     }
 }
 
-/// Opens a store, of which checkpoints are kept from then on.
+/// Opens a store, of which checkpoints are kept and approvals are told from then on.
 fn attended(
     open: impl Fn() -> Result<Store, StoreError> + Send + Sync + 'static,
-    keeper: Arc<Keeper>,
+    keeper: Arc<Beside>,
 ) -> impl Fn() -> Result<Store, StoreError> + Send + Sync + 'static {
     move || {
         let store = open()?;

@@ -52,7 +52,7 @@ pub enum Scope {
     Calls,
     /// To see the approvals of one's tenant, and to answer what others ask.
     Approve,
-    /// To see them, and to confirm what was asked in one's own name: for the program around a model, never for a model.
+    /// To see what was asked in one's own name, and to confirm it: for the program around a model, never for a model.
     Confirm,
     /// To begin a clean run.
     CreateSessions,

@@ -138,7 +138,7 @@ pub(crate) fn effect(tool: &Contract) -> &'static str {
 
 /// An approval.
 pub(crate) fn approval(approval: &Approval, now: Millis) -> Value {
-    json!({
+    let mut shown = json!({
         "id": approval.id,
         "state": approval.state_at(now),
         "tool": approval.tool,
@@ -151,7 +151,14 @@ pub(crate) fn approval(approval: &Approval, now: Millis) -> Value {
         "reasons": approval.reasons,
         "created_at": approval.created_at.to_string(),
         "expires_at": approval.expires_at.to_string(),
-    })
+    });
+    if let Some(edited) = &approval.edited {
+        shown = with(shown, "edited", json!(edited));
+    }
+    match &approval.instead {
+        Some(instead) => with(shown, "instead", instead.as_str()),
+        None => shown,
+    }
 }
 
 /// A stop. What the operator said of one that is not of the reader's own stays with the operator.

@@ -38,8 +38,9 @@ enum Step {
 }
 
 /// The pages beside the README.
-const PAGES: [&str; 14] = [
+const PAGES: [&str; 16] = [
     "docs/admit.md",
+    "docs/approvals.md",
     "docs/audit.md",
     "docs/checkpoints.md",
     "docs/definitions.md",

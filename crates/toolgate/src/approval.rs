@@ -1,5 +1,7 @@
 //! Approvals: a person's consent to one exact call, bound to it and used up by it.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -23,6 +25,9 @@ pub struct Approval {
     pub tenant: String,
     /// One line that says what would happen, rendered from the contract.
     pub preview: String,
+    /// Whether the contract has words for the preview; else it holds the arguments.
+    #[serde(default)]
+    pub worded: bool,
     /// The effective arguments, with secret and personal values masked.
     pub arguments: Value,
     /// Where they are other than the model sent them, by what the contract allows by name.
@@ -41,6 +46,33 @@ pub struct Approval {
     pub created_at: Millis,
     /// INVARIANT (exclusive expiry): from this moment on it can neither be decided nor used.
     pub expires_at: Millis,
+    /// In whose standing it was asked: what an edited call is judged in.
+    #[serde(default)]
+    pub asked: Asked,
+    /// Where the arguments come from, if they are not the model's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub edited: Option<Edited>,
+    /// The approval of the edited call that stands in the place of this one, which was denied with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instead: Option<String>,
+}
+
+/// What is kept of the session that asked.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Asked {
+    /// The run in which it was asked.
+    pub run: String,
+    /// The roles that the requester had then.
+    pub roles: BTreeSet<String>,
+}
+
+/// That somebody who may answer an approval wrote other arguments.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Edited {
+    /// The id of the approval whose arguments these were.
+    pub of: String,
+    /// Who wrote them.
+    pub by: Principal,
 }
 
 /// One rule that asks for consent.
@@ -91,6 +123,18 @@ pub enum ApprovalState {
         /// The attempt that used it.
         by: Ref,
     },
+}
+
+/// In which capacity somebody answers. A door lets a person answer as what their credential is for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Capacity {
+    /// As whatever they are.
+    #[default]
+    Any,
+    /// As the requester, who confirms their own call; what needs a role is left open.
+    Requester,
+    /// As somebody with a role, who answers what others ask.
+    Approver,
 }
 
 /// A person's answer.
@@ -149,14 +193,8 @@ impl Approval {
         self.slice == other.slice && asked(self) == asked(other)
     }
 
-    /// Takes a person's answer. The grant exists when every reason has its approver; `granted_until` is then its end.
-    pub(crate) fn decide(
-        &mut self,
-        by: &Session,
-        decision: Decision,
-        now: Millis,
-        granted_until: Millis,
-    ) -> Result<(), NotDecided> {
+    /// Whether this person can answer at `now`, in this capacity.
+    pub(crate) fn is_open_to(&self, by: &Session, capacity: Capacity, now: Millis) -> Result<(), NotDecided> {
         if by.tenant() != self.tenant {
             return Err(NotDecided::Missing);
         }
@@ -169,23 +207,42 @@ impl Approval {
         if self.expires_at <= now {
             return Err(NotDecided::Expired);
         }
-        let requester = &self.requester;
-        let may =
-            |reason: &Reason| reason.approvers.include(by.principal(), requester, |role| by.roles().contains(role));
-        if !self.reasons.iter().any(|reason| reason.approved_by.is_none() && may(reason)) {
-            return Err(NotDecided::NotYours(self.who_is_missing()));
+        match self.reasons.iter().any(|reason| self.may_answer(reason, by, capacity)) {
+            true => Ok(()),
+            false => Err(NotDecided::NotYours(self.who_is_missing())),
         }
+    }
+
+    fn may_answer(&self, reason: &Reason, by: &Session, capacity: Capacity) -> bool {
+        let fits = match (capacity, &reason.approvers) {
+            (Capacity::Any, Approvers::Requester | Approvers::Role(_))
+            | (Capacity::Requester, Approvers::Requester)
+            | (Capacity::Approver, Approvers::Role(_)) => true,
+            (Capacity::Requester, Approvers::Role(_)) | (Capacity::Approver, Approvers::Requester) => false,
+        };
+        let has = |role: &str| by.roles().contains(role);
+        fits && reason.approved_by.is_none() && reason.approvers.include(by.principal(), &self.requester, has)
+    }
+
+    /// Takes a person's answer. The grant exists when every reason has its approver; `granted_until` is then its end.
+    pub(crate) fn decide(
+        &mut self,
+        by: &Session,
+        capacity: Capacity,
+        decision: Decision,
+        now: Millis,
+        granted_until: Millis,
+    ) -> Result<(), NotDecided> {
+        self.is_open_to(by, capacity, now)?;
         match decision {
             Decision::Deny => self.state = ApprovalState::Denied,
             Decision::Approve => {
-                let approver =
-                    Approver { principal: by.principal().clone(), roles: by.roles().iter().cloned().collect() };
-                for reason in &mut self.reasons {
-                    let fits =
-                        reason.approvers.include(by.principal(), &self.requester, |role| by.roles().contains(role));
-                    if reason.approved_by.is_none() && fits {
-                        reason.approved_by = Some(approver.clone());
-                    }
+                let roles = by.roles().iter().cloned().collect();
+                let approver = Approver { principal: by.principal().clone(), roles };
+                let answered: Vec<bool> =
+                    self.reasons.iter().map(|reason| self.may_answer(reason, by, capacity)).collect();
+                for (reason, _) in self.reasons.iter_mut().zip(answered).filter(|(_, answered)| *answered) {
+                    reason.approved_by = Some(approver.clone());
                 }
                 if self.reasons.iter().all(|reason| reason.approved_by.is_some()) {
                     self.state = ApprovalState::Granted;
@@ -194,6 +251,26 @@ impl Approval {
             }
         }
         Ok(())
+    }
+
+    /// Denies it, because the call of another approval is asked instead.
+    pub(crate) fn replaced(
+        &mut self,
+        by: &Session,
+        capacity: Capacity,
+        instead: &str,
+        now: Millis,
+    ) -> Result<(), NotDecided> {
+        self.is_open_to(by, capacity, now)?;
+        self.state = ApprovalState::Denied;
+        self.instead = Some(instead.to_owned());
+        Ok(())
+    }
+
+    /// Whether nothing is missing but the requester's own yes.
+    pub fn waits_for_requester_alone(&self) -> bool {
+        let mut missing = self.reasons.iter().filter(|reason| reason.approved_by.is_none()).peekable();
+        missing.peek().is_some() && missing.all(|reason| reason.approvers == Approvers::Requester)
     }
 
     /// Who must still answer, in words.
@@ -256,6 +333,7 @@ mod tests {
             requester: Principal::new("local", "alice"),
             tenant: "acme".into(),
             preview: String::new(),
+            worded: false,
             arguments: Value::Null,
             leniencies: Vec::new(),
             call_digest: Digest::of(b"call"),
@@ -272,6 +350,9 @@ mod tests {
             state: ApprovalState::Pending,
             created_at: Millis(0),
             expires_at: HOUR,
+            asked: Asked::default(),
+            edited: None,
+            instead: None,
         }
     }
 
@@ -283,7 +364,7 @@ mod tests {
     fn nobody_approves_their_own_call() {
         let mut approval = asked(&[manager()]);
         let alice = person("alice", &["support", "manager"]);
-        let said = approval.decide(&alice, Decision::Approve, Millis(1), HOUR);
+        let said = approval.decide(&alice, Capacity::Any, Decision::Approve, Millis(1), HOUR);
         assert!(matches!(said, Err(NotDecided::NotYours(_))));
         assert_eq!(approval.state, ApprovalState::Pending);
     }
@@ -291,7 +372,7 @@ mod tests {
     #[test]
     fn another_person_with_the_role_grants_it() {
         let mut approval = asked(&[manager()]);
-        approval.decide(&person("mia", &["manager"]), Decision::Approve, Millis(1), Millis(99)).unwrap();
+        approval.decide(&person("mia", &["manager"]), Capacity::Any, Decision::Approve, Millis(1), Millis(99)).unwrap();
         assert_eq!(approval.state, ApprovalState::Granted);
         assert_eq!(approval.expires_at, Millis(99));
     }
@@ -299,10 +380,10 @@ mod tests {
     #[test]
     fn a_grant_exists_only_when_every_reason_has_its_approver() {
         let mut approval = asked(&[manager(), Approvers::Requester]);
-        approval.decide(&person("mia", &["manager"]), Decision::Approve, Millis(1), HOUR).unwrap();
+        approval.decide(&person("mia", &["manager"]), Capacity::Any, Decision::Approve, Millis(1), HOUR).unwrap();
         assert_eq!(approval.state, ApprovalState::Pending);
         assert_eq!(approval.who_is_missing(), "the requester's own confirmation");
-        approval.decide(&person("alice", &[]), Decision::Approve, Millis(2), HOUR).unwrap();
+        approval.decide(&person("alice", &[]), Capacity::Any, Decision::Approve, Millis(2), HOUR).unwrap();
         assert_eq!(approval.state, ApprovalState::Granted);
     }
 
@@ -310,15 +391,21 @@ mod tests {
     fn a_stranger_of_another_tenant_does_not_learn_that_it_exists() {
         let mut approval = asked(&[manager()]);
         let stranger = Session::new(Principal::new("local", "bob"), "globex").role("manager");
-        assert_eq!(approval.decide(&stranger, Decision::Approve, Millis(1), HOUR), Err(NotDecided::Missing));
+        assert_eq!(
+            approval.decide(&stranger, Capacity::Any, Decision::Approve, Millis(1), HOUR),
+            Err(NotDecided::Missing)
+        );
     }
 
     #[test]
     fn it_cannot_be_decided_twice_nor_from_its_expiry_on() {
         let mut approval = asked(&[manager()]);
         let mia = person("mia", &["manager"]);
-        assert_eq!(approval.decide(&mia, Decision::Approve, HOUR, HOUR), Err(NotDecided::Expired));
-        approval.decide(&mia, Decision::Deny, Millis(1), HOUR).unwrap();
-        assert_eq!(approval.decide(&mia, Decision::Approve, Millis(2), HOUR), Err(NotDecided::Closed("denied")));
+        assert_eq!(approval.decide(&mia, Capacity::Any, Decision::Approve, HOUR, HOUR), Err(NotDecided::Expired));
+        approval.decide(&mia, Capacity::Any, Decision::Deny, Millis(1), HOUR).unwrap();
+        assert_eq!(
+            approval.decide(&mia, Capacity::Any, Decision::Approve, Millis(2), HOUR),
+            Err(NotDecided::Closed("denied"))
+        );
     }
 }

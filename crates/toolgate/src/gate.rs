@@ -2,6 +2,7 @@
 
 #[cfg(test)]
 mod absence;
+mod approvals;
 #[cfg(test)]
 mod authority;
 mod builder;
@@ -21,16 +22,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::approval::{Approval, Decision, NotDecided};
+use crate::approval::Approval;
 use crate::call::Call;
 use crate::catalogue::Catalogue;
 use crate::clock::Clock;
 use crate::contract::{Contract, Registry, ToolFault};
 use crate::fault::Fault;
-use crate::ledger::{self, Store, StoreError, Whose};
+use crate::ledger::{self, Asking, Store, StoreError, Whose};
 use crate::policy::Policies;
 use crate::recovery::Recovery;
 use crate::redaction::{Redaction, Redactor};
@@ -50,6 +52,7 @@ use crate::wire::{Broken, Proposed};
 
 pub use crate::policy::{PolicyCode, PolicyFault};
 pub use crate::redaction::Kept;
+pub use approvals::NotEdited;
 pub use builder::{BuildError, Builder, Prepared, Sound};
 pub use erasure::{Erased, InDoubt, NotErased, erase};
 use keeper::Keeper;
@@ -88,12 +91,14 @@ struct Line {
     store: Store,
     clock: Arc<dyn Clock>,
     granted_for: Duration,
+    /// Within which bounds approvals are asked for.
+    asking: Asking,
+    /// Rings at each answer to an approval that this process takes.
+    answered: Notify,
 }
 
 /// How often a call whose ground moved is informed again.
 const WAYS_BACK: usize = 2;
-/// How many approvals may be pending for one principal.
-const PENDING_CAP: usize = 100;
 
 impl Gate {
     /// Starts a gate.
@@ -213,11 +218,10 @@ impl Gate {
             Halt::Pending(approval) => {
                 let record = heading.proposed(&trace, now);
                 let approval = approval.redacted(&self.line.redaction);
-                let refusal = match self.line.store.propose(approval, PENDING_CAP, record, now).await? {
+                let refusal = match self.line.store.propose(approval, self.line.asking, record, now).await? {
                     ledger::Proposed::Pending(approval) => held(&approval),
-                    ledger::Proposed::TooMany => {
-                        let refusal = Refusal::before(Code::Overloaded)
-                            .message("Too many of this person's calls wait for approval. Nothing was done.");
+                    ledger::Proposed::TooMany(full) => {
+                        let refusal = approvals::too_many(full, self.line.asking);
                         self.recorder.put(heading.refused(&refusal, &trace, now)).await;
                         refusal
                     }
@@ -323,48 +327,6 @@ impl Gate {
         self.line.policies.count()
     }
 
-    /// The newest approvals of the session's tenant, a thousand at most, newest first.
-    pub async fn approvals(&self, session: &Session) -> Result<Vec<Approval>, Fault> {
-        Ok(self.line.store.approvals(session.tenant().to_owned()).await?)
-    }
-
-    /// The approval with this id, where it is of the session's tenant.
-    pub async fn approval(&self, id: &str, session: &Session) -> Result<Option<Approval>, Fault> {
-        Ok(self.line.store.approval(id.to_owned(), session.tenant().to_owned()).await?)
-    }
-
-    /// Says yes to everything that this person may answer of a pending approval. It runs nothing: the same call, sent
-    /// again, uses the grant.
-    pub async fn approve(&self, id: &str, by: &Session) -> Result<Approval, NotDecided> {
-        self.decide(id, by, Decision::Approve).await
-    }
-
-    /// Says no to a pending approval.
-    pub async fn deny(&self, id: &str, by: &Session) -> Result<Approval, NotDecided> {
-        self.decide(id, by, Decision::Deny).await
-    }
-
-    /// What a person's answer would make of a pending approval. Nothing is decided.
-    pub async fn dry_decide(&self, id: &str, by: &Session, decision: Decision) -> Result<Approval, NotDecided> {
-        let (now, store) = (self.line.clock.now(), &self.line.store);
-        let found = store.approval(id.to_owned(), by.tenant().to_owned()).await.map_err(|_| NotDecided::Store)?;
-        let mut approval = found.ok_or(NotDecided::Missing)?;
-        approval.decide(by, decision, now, now.after(self.line.granted_for))?;
-        Ok(approval)
-    }
-
-    async fn decide(&self, id: &str, by: &Session, decision: Decision) -> Result<Approval, NotDecided> {
-        let now = self.line.clock.now();
-        let granted_until = now.after(self.line.granted_for);
-        let record = records::decision(by.clone(), decision, now);
-        let decided = self.line.store.decide(id.to_owned(), by.clone(), decision, granted_until, record, now).await;
-        let decided = decided.unwrap_or(Err(NotDecided::Store));
-        if let Err(reason) = &decided {
-            self.recorder.put(records::not_decided(id, by, decision, reason, now)).await;
-        }
-        decided
-    }
-
     /// Whether a call could be taken now: the gate is not closing, what was called is on record, and the store takes
     /// transactions.
     pub async fn is_ready(&self) -> Result<(), Fault> {
@@ -412,6 +374,7 @@ impl Gate {
     /// is given up after a few seconds: the fault says how many records are lost.
     pub async fn finish(&self) -> Result<(), Fault> {
         self.closing.store(true, Ordering::SeqCst);
+        self.line.answered.notify_waiters();
         self.recorder.finishing();
         self.tasks.close();
         self.tasks.wait().await;

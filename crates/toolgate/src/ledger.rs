@@ -32,6 +32,7 @@
 //! `step` is the whole machine: no clock and no store inside. A store runs it within one transaction and persists
 //! what it returns. The tests in `ledger/model.rs` walk through all that two processes can do with it.
 
+mod asked;
 // A bench is a crate of its own: what it measures must be public, and is no part of the interface.
 #[cfg(feature = "bench")]
 #[doc(hidden)]
@@ -54,6 +55,7 @@ mod suite;
 #[cfg(test)]
 mod tests;
 mod transact;
+mod untold;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -65,14 +67,15 @@ use crate::refusal::Effect;
 use crate::session::Principal;
 use crate::vault::Subject;
 
+pub(crate) use asked::{Asking, Edit, Full, Proposed};
 pub use operator::{ActionState, History, NotNamed, SHORTEST_KEY, Wanted};
 pub(crate) use standing::{Covered, Drawing};
 pub(crate) use stopping::Stopped;
-pub(crate) use store::{
-    Closing, GrantKey, NewEntry, Opened, Opening, Pending, Proposed, Question, Recall, Stamp, Taking,
-};
+pub(crate) use store::{Closing, GrantKey, NewEntry, Opened, Opening, Pending, Question, Recall, Stamp, Taking};
 pub use store::{Store, StoreError};
 pub(crate) use subjects::{Erasing, Whose};
+pub(crate) use transact::Answer;
+pub use untold::Untold;
 
 /// The identity of an action: the digest of its tenant, scope, tool and key. INVARIANT (no contract in a key): neither a
 /// contract's nor a policy's digest is part of it, so an edited description never makes a second action.

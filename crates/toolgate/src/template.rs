@@ -13,6 +13,8 @@
 //! `{{` and `}}` stand for the braces themselves. Where a template is one placeholder and nothing else, it keeps the type
 //! of its value; what is absent has none.
 
+mod shown;
+
 use serde_json::{Map, Value};
 
 use crate::backend::Context;
@@ -22,6 +24,8 @@ use crate::fields::Problems;
 use crate::json::canonical;
 use crate::schema::Problem;
 use crate::session::Session;
+
+pub(crate) use shown::visible;
 
 /// A parsed template.
 #[derive(Clone, Debug, PartialEq)]
@@ -193,16 +197,22 @@ impl Template {
         }
     }
 
-    /// The text for people: an absent value shows as `(none)`, strings are bounded, control characters are made visible.
+    /// The text for people: an absent value shows as `(none)`, values are bounded, and nothing of them hides or passes for
+    /// the words around it.
     pub(crate) fn preview(&self, scope: Scope<'_>) -> String {
-        let shown = |part: &Part| match part {
+        let part = |part: &Part| match part {
             Part::Text(text) => text.clone(),
             Part::Hole(hole) => match hole.value(scope) {
                 None => "(none)".to_owned(),
-                Some(value) => visible(&plain(&value)),
+                Some(value) => shown::value(&plain(&value), value.is_string()),
             },
         };
-        self.parts.iter().map(shown).collect()
+        shown::line(&self.parts.iter().map(part).collect::<String>())
+    }
+
+    /// Whether it begins with words of its own, and not with those of whoever fills it.
+    pub(crate) fn has_a_title(&self) -> bool {
+        matches!(self.parts.first(), Some(Part::Text(text)) if text.chars().any(char::is_alphanumeric))
     }
 }
 
@@ -281,17 +291,6 @@ fn plain(value: &Value) -> String {
         Value::String(text) => text.clone(),
         other => canonical(other),
     }
-}
-
-/// At most 200 characters, with what cannot be seen made visible.
-pub(crate) fn visible(text: &str) -> String {
-    const BOUND: usize = 200;
-    let Value::String(inert) = crate::schema::inert(Value::from(text)) else { return String::new() };
-    let mut shown: String = inert.chars().take(BOUND).map(|c| if c.is_control() { ' ' } else { c }).collect();
-    if inert.chars().count() > BOUND {
-        shown.push('…');
-    }
-    shown
 }
 
 #[cfg(test)]

@@ -2,6 +2,8 @@
 
 mod grants;
 
+mod edit;
+
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
@@ -27,6 +29,10 @@ pub(super) struct Approvals {
     action: Action,
 }
 
+const EDIT_EXAMPLE: &str = "Example:
+  toolgate approvals shop edit apr_01J8... --as mia@acme \\
+    --arguments '{\"order_id\":\"ord_1\",\"amount_cents\":6000,\"reason\":\"late\"}'";
+
 #[derive(Debug, Subcommand)]
 enum Action {
     /// List the approvals of a tenant, newest first
@@ -49,6 +55,20 @@ enum Action {
         /// Its id
         id: String,
         /// Tell what the answer would make of it, and decide nothing
+        #[arg(long)]
+        dry_run: bool,
+        #[command(flatten)]
+        common: Common,
+    },
+    /// Ask for the call with other arguments instead; it is judged anew, and runs nothing
+    #[command(after_help = EDIT_EXAMPLE)]
+    Edit {
+        /// Its id
+        id: String,
+        /// The whole arguments, as JSON
+        #[arg(long, value_name = "JSON")]
+        arguments: String,
+        /// Tell what would be asked instead, and ask nobody
         #[arg(long)]
         dry_run: bool,
         #[command(flatten)]
@@ -105,7 +125,7 @@ impl Approvals {
             Action::Grants { .. } => Purpose::Read,
             Action::Grant(grant) if grant.is_dry() => Purpose::Read,
             Action::Grant(_) | Action::Revoke { .. } => Purpose::Run,
-            Action::Approve { .. } | Action::Deny { .. } => Purpose::Run,
+            Action::Approve { .. } | Action::Deny { .. } | Action::Edit { .. } => Purpose::Run,
         };
         let loaded = load(&dir, purpose, output)?;
         let now = loaded.gate.now();
@@ -138,6 +158,9 @@ impl Approvals {
             }
             Action::Approve { id, dry_run, common } => {
                 decide(&loaded, &id, Decision::Approve, dry_run, &common, &dir, output).await
+            }
+            Action::Edit { id, arguments, dry_run, common } => {
+                edit::edit(&loaded, &id, &arguments, dry_run, &common, &dir, output).await
             }
             Action::Deny { id, dry_run, common } => {
                 decide(&loaded, &id, Decision::Deny, dry_run, &common, &dir, output).await
@@ -208,8 +231,13 @@ fn summary(approval: &Approval, now: Millis) -> String {
         1 => " [not as sent: 1 place]".to_owned(),
         several => format!(" [not as sent: {several} places]"),
     };
+    let edited = match (&approval.edited, &approval.instead) {
+        (_, Some(instead)) => format!(" [instead: {instead}]"),
+        (Some(edited), None) => format!(" [edited by {}]", edited.by),
+        (None, None) => String::new(),
+    };
     format!(
-        "{}  {:8} {} by {}@{}: {}{altered}",
+        "{}  {:8} {} by {}@{}: {}{altered}{edited}",
         approval.id,
         approval.state_at(now),
         approval.tool,
@@ -226,6 +254,12 @@ fn show(approval: &Approval, now: Millis, output: &mut Output) {
         output.line(&format!("  not as sent  {used}"));
     }
     output.line(&format!("  call digest  {}", approval.call_digest));
+    if let Some(edited) = &approval.edited {
+        output.line(&format!("  edited       by {}, in the place of {}", edited.by, edited.of));
+    }
+    if let Some(instead) = &approval.instead {
+        output.line(&format!("  instead      {instead}"));
+    }
     output.line(&format!("  asked        {}", approval.created_at));
     output.line(&format!("  until        {}", approval.expires_at));
     for reason in &approval.reasons {

@@ -8,11 +8,12 @@ use toolgate::refusal::Code;
 use toolgate::trace::Trace;
 use toolgate::{Call as Proposed, Reply};
 
+use super::confirm::{Confirmed, can_ask, confirmed};
 use super::failure::FailureCode;
 use super::folder::Folder;
 use super::observing::{tell_observed, tell_would_refuse};
 use super::patience::patiently;
-use super::signals::drain_on_interrupt;
+use super::signals::stop_on_interrupt;
 use super::tagged::Tagged;
 use super::{Exit, Failure, Output, load};
 use crate::config::Purpose;
@@ -47,6 +48,9 @@ pub(super) struct Call {
     /// Judge the call without asking anybody or running anything
     #[arg(long)]
     dry_run: bool,
+    /// Ask nothing at the terminal, not even for your own yes to your own call
+    #[arg(long)]
+    no_input: bool,
     /// Show what every stage learned
     #[arg(long)]
     trace: bool,
@@ -57,7 +61,7 @@ pub(super) struct Call {
 
 impl Call {
     pub(super) async fn run(self, output: &mut Output) -> Result<Exit, Failure> {
-        drain_on_interrupt();
+        let stopped = stop_on_interrupt();
         let operation = self.operation.as_deref().map(OperationId::parse).transpose();
         let operation = operation.map_err(|error| Failure::new(FailureCode::InvalidOperation, error.to_string()))?;
         let (Folder { path: dir, .. }, [tool, arguments, _]) = Folder::of_words([self.dir, self.tool, self.arguments])?;
@@ -68,18 +72,27 @@ impl Call {
         let session = loaded.identity.session(self.user.as_deref())?;
         let session = self.tagged.bound(session, loaded.gate.contracts())?;
         tell_observed(loaded.gate.observed(), loaded.gate.contracts().count(), output);
-        let mut call = Proposed::new("call_1", &tool, arguments.as_deref().unwrap_or("{}").as_bytes());
-        if let Some(operation) = operation {
-            call = call.operation(operation);
-        }
-        if let Some(approval) = &self.approval {
-            call = call.approval(approval);
-        }
+        let call = || {
+            let call = Proposed::new("call_1", &tool, arguments.as_deref().unwrap_or("{}").as_bytes());
+            let call = operation.iter().fold(call, |call, operation| call.operation(operation.clone()));
+            self.approval.iter().fold(call, |call, approval| call.approval(approval))
+        };
+        let mut denied = false;
         let reply = if self.dry_run {
             output.note("dry run: nobody is asked and nothing is run");
-            loaded.gate.dry_run(call, &session).await?
+            loaded.gate.dry_run(call(), &session).await?
         } else {
-            patiently("the call is running", loaded.gate.call(call, &session), output).await?
+            let reply = patiently("the call is running", loaded.gate.call(call(), &session), output).await?;
+            let asks = !self.json && !self.no_input && can_ask();
+            let answered = match asks {
+                true => confirmed(&loaded.gate, &reply, &session, &stopped, output).await?,
+                false => Confirmed::Open,
+            };
+            denied = answered == Confirmed::No;
+            match answered {
+                Confirmed::Yes => patiently("the call is running", loaded.gate.call(call(), &session), output).await?,
+                Confirmed::No | Confirmed::Open => reply,
+            }
         };
         loaded.finish().await?;
         if self.trace && !self.json {
@@ -92,6 +105,9 @@ impl Call {
             false => output.pretty(&shown),
         }
         tell_would_refuse(&reply, output);
+        if denied {
+            return Ok(Exit::Refused);
+        }
         advise(&reply, &dir, output);
         Ok(Exit::of(&reply))
     }

@@ -129,6 +129,8 @@ codes! {
     GrantNotYours = "grant_not_yours" => Refused,
     /// There are too many standing grants already.
     TooManyGrants = "too_many_grants" => Refused,
+    /// The edited call cannot be asked for.
+    EditRefused = "edit_refused" => Refused,
     /// It is known what became of the action, or it is running.
     NotUnknown = "not_unknown" => Refused,
     /// What became of the action is being looked for.
@@ -153,6 +155,8 @@ codes! {
     RecordFailed = "record_failed" => Fault,
     /// The end of the record could not be kept where checkpoints go.
     CheckpointFailed = "checkpoint_failed" => Fault,
+    /// Somebody outside could not be told of an approval that waits.
+    WebhookFailed = "webhook_failed" => Fault,
     /// The answer could not be written.
     OutputFailed = "output_failed" => Fault,
     /// The tokens cannot be read, so that they admit nobody.

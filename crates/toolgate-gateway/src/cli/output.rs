@@ -97,6 +97,13 @@ impl Output {
         self.told(Style::Warning, "warning", text);
     }
 
+    /// A question, on whose line the answer is written.
+    pub(super) fn question(&mut self, text: &str) {
+        let mut stderr = std::io::stderr();
+        // There is nowhere left to say that stderr is gone.
+        let _ = write!(stderr, "{}", visible(text)).and_then(|()| stderr.flush());
+    }
+
     /// What to do next, for a person at a terminal. A command says it once, at its end.
     pub(crate) fn next(&mut self, text: &str) {
         if self.tty {

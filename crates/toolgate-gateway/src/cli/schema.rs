@@ -38,6 +38,7 @@ published! {
     "output admit" = "output/admit",
     "output approvals approve" = "output/approvals-approve",
     "output approvals deny" = "output/approvals-deny",
+    "output approvals edit" = "output/approvals-edit",
     "output approvals grant" = "output/approvals-grant",
     "output approvals grants" = "output/approvals-grants",
     "output approvals list" = "output/approvals-list",

@@ -150,7 +150,7 @@ store = "sqlite:state/toolgate.db"
 listen = "[::1]:9000"
 mode = "observe"
 arguments = { size = "2MB", depth = 32, members = 20000 }
-approvals = { pending_for = "1h", granted_for = "1h", operator = true }
+approvals = { pending_for = "1h", granted_for = "1h", operator = true, pending = 20, pending_tenant = 200, webhook = { url = "https://desk.example.com/hook", secret = "env:TOOLGATE_WEBHOOK" } }
 audit = { arguments = "digest", key = "env:TOOLGATE_KEY", checkpoints = { to = "https://audit.example.com/toolgate", every = "1m", key = "file:state/checkpoints.key" } }
 upstreams.files = { command = ["files", "--all"], cwd = "data", env = { MODE = "strict" }, pinned = false }
 

@@ -14,6 +14,7 @@ use toolgate::ledger::{Store, StoreError};
 
 use super::audit::{Audit, KeyAt};
 use super::checkpoints::Checkpoints;
+use super::webhook::Webhook;
 use crate::backend::mcp::Held;
 use crate::backend::mcp::pins::{Lock, Pins};
 use crate::backend::{Place, Upstreams};
@@ -35,6 +36,10 @@ pub(super) struct Settings {
     pub(super) asked_for: Duration,
     pub(super) granted_for: Duration,
     pub(super) operator_speaks: bool,
+    /// How many approvals may be pending of one person, and of one tenant.
+    pub(super) pending: (usize, usize),
+    /// Who is told of them.
+    pub(super) webhook: Option<Webhook>,
     /// What the record holds of calls.
     pub(super) kept: Kept,
     /// Where the end of its record is kept as well.
@@ -104,6 +109,8 @@ impl Settings {
             asked_for: HOUR,
             granted_for: HOUR,
             operator_speaks: false,
+            pending: (20, 200),
+            webhook: None,
             kept,
             checkpoints,
             mode,
@@ -116,6 +123,11 @@ impl Settings {
                 let message = "this folder lists its users, so its operator speaks for each of them already";
                 problems.note("/approvals/operator", "local", message);
             }
+            let [of_user, of_tenant] = [("pending", 20), ("pending_tenant", 200)]
+                .map(|(key, default)| approvals.count(key, default, problems));
+            let count = |count| usize::try_from(count).unwrap_or(usize::MAX);
+            settings.pending = (count(of_user), count(of_tenant));
+            settings.webhook = Webhook::read(dir, &mut approvals, problems);
             approvals.end(problems);
         }
         top.end(problems);

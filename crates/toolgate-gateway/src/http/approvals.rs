@@ -1,6 +1,7 @@
-//! `/v1/approvals`: what waits for a person, and a person's answer.
+//! `/v1/approvals`: what waits for a person, to wait for it, and a person's answer.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::rejection::PathRejection;
@@ -8,7 +9,9 @@ use axum::extract::{Path, RawQuery, State};
 use axum::http::{HeaderMap, Request};
 use axum::response::Response;
 use serde_json::{Value, json};
-use toolgate::approval::{Decision, NotDecided};
+use toolgate::approval::{Approval, Capacity, Decision, NotDecided};
+use toolgate::fields::parse_span;
+use toolgate::gate::NotEdited;
 use toolgate::json::Limits;
 use toolgate::session::Session;
 
@@ -23,17 +26,61 @@ use crate::shown;
 const STATES: [&str; 5] = ["pending", "granted", "denied", "used", "expired"];
 /// How many are listed where nothing is said, and at most: the newest.
 const LISTED: (usize, usize) = (100, 1000);
+/// How long a request waits for an answer at most.
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
+
+/// Who is asking of approvals, and what they may see and say.
+pub(super) struct Asker {
+    session: Session,
+    /// Whether they see all of their tenant's, or what was asked in their own name alone.
+    sees_all: bool,
+    /// In which capacity they answer, or what they are told where they may only look.
+    capacity: Result<Capacity, Problem>,
+}
+
+impl Asker {
+    /// INVARIANT (by scope): a role answers with `approvals:approve` alone, the requester confirms with
+    /// `approvals:confirm` alone, and whoever has only `calls` sees what they asked for themselves.
+    fn of(door: &Door, headers: &HeaderMap) -> Result<Self, Problem> {
+        match (door.admit(headers, Scope::Approve), door.admit(headers, Scope::Confirm)) {
+            (Ok(session), Ok(_)) => Ok(Self { session, sees_all: true, capacity: Ok(Capacity::Any) }),
+            (Ok(session), Err(_)) => Ok(Self { session, sees_all: true, capacity: Ok(Capacity::Approver) }),
+            (Err(_), Ok(session)) => Ok(Self { session, sees_all: false, capacity: Ok(Capacity::Requester) }),
+            (Err(problem), Err(_)) => match door.admit(headers, Scope::Calls) {
+                Ok(session) => Ok(Self { session, sees_all: false, capacity: Err(problem) }),
+                Err(_) => Err(problem),
+            },
+        }
+    }
+
+    /// Whoever lists approvals or answers them has a scope for it.
+    fn answering(door: &Door, headers: &HeaderMap) -> Result<(Self, Capacity), Problem> {
+        let asker = Self::of(door, headers)?;
+        let capacity = asker.capacity.clone()?;
+        Ok((asker, capacity))
+    }
+
+    /// Somebody with all scopes.
+    #[cfg(test)]
+    pub(super) fn whole(session: Session) -> Self {
+        Self { session, sees_all: true, capacity: Ok(Capacity::Any) }
+    }
+
+    fn sees(&self, approval: &Approval) -> bool {
+        self.sees_all || approval.requester == *self.session.principal()
+    }
+}
 
 pub(super) async fn list(
     State(door): State<Arc<Door>>,
     headers: HeaderMap,
     RawQuery(query): RawQuery,
 ) -> Result<Response, Problem> {
-    let session = door.admit(&headers, Scope::Approve)?;
-    listed(&door, &session, query.as_deref()).await
+    let (asker, _) = Asker::answering(&door, &headers)?;
+    listed(&door, &asker, query.as_deref()).await
 }
 
-pub(super) async fn listed(door: &Door, session: &Session, query: Option<&str>) -> Result<Response, Problem> {
+pub(super) async fn listed(door: &Door, asker: &Asker, query: Option<&str>) -> Result<Response, Problem> {
     let query = Query::read(query, &["state", "limit"])?;
     let limit = query.limit(LISTED.0, LISTED.1)?;
     let wanted = query.text("state");
@@ -42,8 +89,9 @@ pub(super) async fn listed(door: &Door, session: &Session, query: Option<&str>) 
         return Err(problem.hint(format!("known: {}", STATES.join(", "))));
     }
     let now = door.gate().now();
-    let approvals = door.gate().approvals(session).await.map_err(|fault| door.unavailable(&fault))?;
-    let of_state = approvals.iter().filter(|one| wanted.is_none_or(|wanted| one.state_at(now) == wanted));
+    let approvals = door.gate().approvals(&asker.session).await.map_err(|fault| door.unavailable(&fault))?;
+    let seen = approvals.iter().filter(|one| asker.sees(one));
+    let of_state = seen.filter(|one| wanted.is_none_or(|wanted| one.state_at(now) == wanted));
     let listed: Vec<Value> = of_state.take(limit).map(|one| shown::approval(one, now)).collect();
     Ok(json_response(&json!({ "approvals": listed })))
 }
@@ -54,15 +102,34 @@ pub(super) async fn show(
     headers: HeaderMap,
     RawQuery(query): RawQuery,
 ) -> Result<Response, Problem> {
-    let session = door.admit(&headers, Scope::Approve)?;
-    Query::read(query.as_deref(), &[])?;
-    shown_by(&door, &session, &named(id)?).await
+    let asker = Asker::of(&door, &headers)?;
+    shown_by(&door, &asker, &named(id)?, query.as_deref()).await
 }
 
-pub(super) async fn shown_by(door: &Door, session: &Session, id: &str) -> Result<Response, Problem> {
-    let found = door.gate().approval(id, session).await.map_err(|fault| door.unavailable(&fault))?;
+pub(super) async fn shown_by(door: &Door, asker: &Asker, id: &str, query: Option<&str>) -> Result<Response, Problem> {
+    let query = Query::read(query, &["wait"])?;
+    let wait = wait(&query)?;
+    let gate = door.gate();
+    // Whoever may not see it does not wait for it: how long an answer takes tells nothing.
+    let mut found = gate.approval(id, &asker.session).await.map_err(|fault| door.unavailable(&fault))?;
+    found = found.filter(|one| asker.sees(one));
+    if !wait.is_zero() && found.as_ref().is_some_and(|one| one.state_at(gate.now()) == "pending") {
+        let _place = door.wait()?;
+        let waited = tokio::select! {
+            waited = gate.approval_within(id, &asker.session, wait) => waited,
+            () = door.drained() => gate.approval(id, &asker.session).await,
+        };
+        found = waited.map_err(|fault| door.unavailable(&fault))?;
+    }
     let approval = found.ok_or_else(|| not_decided(&NotDecided::Missing))?;
-    Ok(json_response(&shown::approval(&approval, door.gate().now())))
+    Ok(json_response(&shown::approval(&approval, gate.now())))
+}
+
+/// How long a program is ready to wait for an answer.
+fn wait(query: &Query) -> Result<Duration, Problem> {
+    let Some(text) = query.text("wait") else { return Ok(Duration::ZERO) };
+    let wait = parse_span(text).filter(|wait| *wait <= LONGEST_WAIT);
+    wait.ok_or_else(|| Problem::new(Kind::BadQuery, "`wait` is a span of time, at most 60s").hint("wait=30s"))
 }
 
 pub(super) async fn decide(
@@ -71,19 +138,61 @@ pub(super) async fn decide(
     request: Request<Body>,
 ) -> Result<Response, Problem> {
     let (parts, body) = request.into_parts();
-    let session = door.admit(&parts.headers, Scope::Approve)?;
+    let (asker, capacity) = Asker::answering(&door, &parts.headers)?;
     Query::read(parts.uri.query(), &[])?;
     let body = door.read(&parts.headers, body).await?;
-    decided(&door, &session, &named(id)?, &body).await
+    decided(&door, &asker, capacity, &named(id)?, &body).await
 }
 
-pub(super) async fn decided(door: &Door, session: &Session, id: &str, body: &[u8]) -> Result<Response, Problem> {
-    let decided = match decision(body)? {
-        Decision::Approve => door.gate().approve(id, session).await,
-        Decision::Deny => door.gate().deny(id, session).await,
+pub(super) async fn decided(
+    door: &Door,
+    asker: &Asker,
+    capacity: Capacity,
+    id: &str,
+    body: &[u8],
+) -> Result<Response, Problem> {
+    let (gate, by) = (door.gate(), &asker.session);
+    let said = said(body)?;
+    if !asker.sees_all {
+        let found = gate.approval(id, by).await.map_err(|fault| door.unavailable(&fault))?;
+        found.filter(|one| asker.sees(one)).ok_or_else(|| not_decided(&NotDecided::Missing))?;
+    }
+    let answered = match said {
+        Said::Decision(decision) => gate.answer(id, by, capacity, decision).await.map_err(NotEdited::NotDecided),
+        Said::Arguments(arguments) => gate.edit(id, arguments, by, capacity).await,
     };
-    let approval = decided.map_err(|reason| not_decided(&reason))?;
-    Ok(json_response(&shown::approval(&approval, door.gate().now())))
+    match answered {
+        Ok(approval) => Ok(json_response(&shown::approval(&approval, gate.now()))),
+        Err(NotEdited::NotDecided(reason)) => Err(not_answered(door, asker, capacity, id, &reason).await),
+        Err(NotEdited::Fault(fault)) => Err(door.unavailable(&fault)),
+        Err(NotEdited::Refused(refusal)) => {
+            let detail = format!("the edited call is refused as {}: {}", refusal.code(), refusal.text());
+            let problem = Problem::new(Kind::EditRefused, detail).problems(refusal.problem_list().to_vec());
+            Err(problem.hint("the approval that was to be edited is as it was"))
+        }
+        Err(not @ (NotEdited::Same | NotEdited::Masked | NotEdited::NeedsNobody | NotEdited::Made)) => {
+            Err(Problem::new(Kind::EditRefused, not.to_string()))
+        }
+    }
+}
+
+/// Where the person may answer and their credential is not for it, they learn what it lacks.
+async fn not_answered(door: &Door, asker: &Asker, capacity: Capacity, id: &str, reason: &NotDecided) -> Problem {
+    let lacks = match (reason, capacity) {
+        (NotDecided::NotYours(_), Capacity::Approver) => Scope::Confirm,
+        (NotDecided::NotYours(_), Capacity::Requester) => Scope::Approve,
+        (NotDecided::NotYours(_), Capacity::Any)
+        | (NotDecided::Missing | NotDecided::Closed(_) | NotDecided::Expired | NotDecided::Store, _) => {
+            return not_decided(reason);
+        }
+    };
+    match door.gate().dry_decide(id, &asker.session, Decision::Deny).await {
+        Ok(_) => {
+            let detail = format!("this needs the scope `{}`, which the caller does not have", lacks.as_str());
+            Problem::new(Kind::MissingScope, detail)
+        }
+        Err(_) => not_decided(reason),
+    }
 }
 
 /// The id in the path, if it is a text.
@@ -93,19 +202,32 @@ fn named(id: Named) -> Result<String, Problem> {
     id.map(|Path(id)| id).map_err(|_| not_decided(&NotDecided::Missing))
 }
 
-/// What `{"decision": "approve" | "deny"}` says.
-fn decision(body: &[u8]) -> Result<Decision, Problem> {
+/// What somebody says of an approval.
+enum Said<'a> {
+    Decision(Decision),
+    /// Other arguments, as the text that they are.
+    Arguments(&'a [u8]),
+}
+
+/// What `{"decision": "approve" | "deny"}` or `{"arguments": {...}}` says.
+fn said(body: &[u8]) -> Result<Said<'_>, Problem> {
     let limits = Limits { size: body.len(), ..Limits::default() };
     let mut members = Members::read(body, &limits)?;
-    let said = members.text("decision");
-    let said = match said.as_deref() {
-        Some("approve") => Some(Decision::Approve),
-        Some("deny") => Some(Decision::Deny),
-        Some(_) => {
-            members.problem("/decision", "enum", "expected \"approve\" or \"deny\"");
-            None
-        }
-        None => None,
+    let arguments = members.raw("arguments");
+    if arguments.is_some() && members.raw("decision").is_some() {
+        members.problem("/decision", "additional_property", "either a decision or other arguments");
+    }
+    let said = match arguments {
+        Some(arguments) => Some(Said::Arguments(arguments)),
+        None => match members.text("decision").as_deref() {
+            Some("approve") => Some(Said::Decision(Decision::Approve)),
+            Some("deny") => Some(Said::Decision(Decision::Deny)),
+            Some(_) => {
+                members.problem("/decision", "enum", "expected \"approve\" or \"deny\"");
+                None
+            }
+            None => None,
+        },
     };
     members.end()?;
     said.ok_or_else(|| Problem::new(Kind::BrokenEnvelope, "the decision is missing"))

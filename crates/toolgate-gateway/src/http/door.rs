@@ -39,6 +39,8 @@ pub(super) struct Door {
     bounds: Bounds,
     /// A place for each call that may run at once.
     running: Semaphore,
+    /// A place for each request that waits for a person.
+    waiting: Semaphore,
     readiness: Readiness,
     draining: CancellationToken,
     watch: Box<dyn Watch>,
@@ -67,7 +69,9 @@ impl Door {
         watch: Box<dyn Watch>,
     ) -> Self {
         let running = Semaphore::new(bounds.calls.min(Semaphore::MAX_PERMITS));
-        Self { gate, doorkeeper, guard, bounds, running, readiness: Readiness::default(), draining, watch }
+        // Half of the connections are left to those who do not wait.
+        let waiting = Semaphore::new((bounds.connections / 2).clamp(1, Semaphore::MAX_PERMITS));
+        Self { gate, doorkeeper, guard, bounds, running, waiting, readiness: Readiness::default(), draining, watch }
     }
 
     pub(super) fn gate(&self) -> &Gate {
@@ -141,6 +145,18 @@ impl Door {
                     .hint("send it again in a moment")
             }
         })
+    }
+
+    /// Room to wait for a person, until it is dropped.
+    pub(super) fn wait(&self) -> Result<SemaphorePermit<'_>, Problem> {
+        self.waiting.try_acquire().map_err(|_| {
+            Problem::new(Kind::Overloaded, "too many requests wait for a person").hint("ask again without `wait`")
+        })
+    }
+
+    /// Comes back once the door is to be drained.
+    pub(super) async fn drained(&self) {
+        self.draining.cancelled().await;
     }
 
     /// Lets whoever watches the door know what became of a call.

@@ -53,6 +53,7 @@ pub(crate) enum Kind {
     GrantNotYours,
     NoSuchGrant,
     TooManyGrants,
+    EditRefused,
     Overloaded,
     Unavailable,
     TimedOut,
@@ -107,6 +108,7 @@ impl Kind {
             Self::GrantNotYours => row("grant_not_yours", S::FORBIDDEN, "Somebody else gives this standing grant"),
             Self::NoSuchGrant => row("grant_missing", S::NOT_FOUND, "There is no such standing grant"),
             Self::TooManyGrants => row("too_many_grants", S::CONFLICT, "There are too many standing grants"),
+            Self::EditRefused => row("edit_refused", S::UNPROCESSABLE_ENTITY, "The edited call cannot be asked for"),
             Self::Overloaded => row("overloaded", S::SERVICE_UNAVAILABLE, "The gate has too much to do"),
             Self::Unavailable => row("unavailable", S::SERVICE_UNAVAILABLE, "The gate cannot take calls now"),
             Self::TimedOut => row("timed_out", S::GATEWAY_TIMEOUT, "The request took too long"),
@@ -199,7 +201,7 @@ mod tests {
 
     use super::*;
 
-    const ALL: [Kind; 32] = [
+    const ALL: [Kind; 33] = [
         Kind::AmbiguousRequest,
         Kind::WrongHost,
         Kind::ForeignOrigin,
@@ -229,6 +231,7 @@ mod tests {
         Kind::GrantNotYours,
         Kind::NoSuchGrant,
         Kind::TooManyGrants,
+        Kind::EditRefused,
         Kind::Overloaded,
         Kind::Unavailable,
         Kind::TimedOut,

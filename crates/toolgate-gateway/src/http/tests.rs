@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use toolgate::approval::Capacity;
 use toolgate::backend::Context;
 use toolgate::call::Call;
 use toolgate::json::Limits;
@@ -18,6 +19,7 @@ use toolgate::ledger::Store;
 use toolgate::session::{Principal, Session};
 use toolgate::{Gate, Tool};
 
+use super::approvals::Asker;
 use super::door::Door;
 use super::guard::Guard;
 use super::problem::Problem;
@@ -54,6 +56,11 @@ pub(super) fn gate() -> Gate {
 
 fn alice() -> Session {
     Session::new(Principal::new("test", "alice"), "acme")
+}
+
+/// Somebody with all scopes.
+fn of(session: Session) -> Asker {
+    Asker::whole(session)
 }
 
 fn mia() -> Session {
@@ -109,32 +116,38 @@ async fn an_approval_is_found_answered_once_and_by_whom_it_asks_for() {
     let door = door(gate());
     let held = pay(&door, 900).await;
     let id = held["error"]["approval"]["id"].as_str().unwrap().to_owned();
-    let pending = body(approvals::listed(&door, &mia(), Some("state=pending")).await).await;
+    let pending = body(approvals::listed(&door, &of(mia()), Some("state=pending")).await).await;
     assert_eq!(pending["approvals"][0]["id"], *id);
     assert_eq!(pending["approvals"][0]["arguments"], json!({ "to": "hunter2", "cents": 900 }));
-    assert_eq!(body(approvals::shown_by(&door, &mia(), &id).await).await, pending["approvals"][0]);
+    assert_eq!(body(approvals::shown_by(&door, &of(mia()), &id, None).await).await, pending["approvals"][0]);
 
     let approve = br#"{"decision":"approve"}"#;
-    assert_eq!(code(approvals::shown_by(&door, &stranger(), &id).await), "404 no_such_approval");
-    assert_eq!(code(approvals::decided(&door, &stranger(), &id, approve).await), "404 no_such_approval");
-    assert_eq!(code(approvals::decided(&door, &alice(), &id, approve).await), "403 not_yours");
+    assert_eq!(code(approvals::shown_by(&door, &of(stranger()), &id, None).await), "404 no_such_approval");
+    assert_eq!(
+        code(approvals::decided(&door, &of(stranger()), Capacity::Any, &id, approve).await),
+        "404 no_such_approval"
+    );
+    assert_eq!(code(approvals::decided(&door, &of(alice()), Capacity::Any, &id, approve).await), "403 not_yours");
     for bad in [&b"{}"[..], br#"{"decision":"yes"}"#, br#"{"decision":"approve","all":true}"#, b"approve"] {
-        assert_eq!(code(approvals::decided(&door, &mia(), &id, bad).await), "400 broken_envelope");
+        assert_eq!(code(approvals::decided(&door, &of(mia()), Capacity::Any, &id, bad).await), "400 broken_envelope");
     }
     assert_eq!(pay(&door, 900).await["error"]["code"], "approval_required", "nothing is approved yet");
 
-    assert_eq!(body(approvals::decided(&door, &mia(), &id, approve).await).await["state"], "granted");
-    assert_eq!(code(approvals::decided(&door, &mia(), &id, approve).await), "409 approval_closed");
+    assert_eq!(
+        body(approvals::decided(&door, &of(mia()), Capacity::Any, &id, approve).await).await["state"],
+        "granted"
+    );
+    assert_eq!(code(approvals::decided(&door, &of(mia()), Capacity::Any, &id, approve).await), "409 approval_closed");
     assert_eq!(pay(&door, 900).await["effect"], "done");
-    let none = body(approvals::listed(&door, &mia(), Some("state=pending")).await).await;
+    let none = body(approvals::listed(&door, &of(mia()), Some("state=pending")).await).await;
     assert_eq!(none, json!({ "approvals": [] }));
-    let used = body(approvals::listed(&door, &mia(), None).await).await;
+    let used = body(approvals::listed(&door, &of(mia()), None).await).await;
     assert_eq!(used["approvals"][0]["state"], "used");
-    assert_eq!(code(approvals::listed(&door, &mia(), Some("state=open")).await), "400 bad_query");
+    assert_eq!(code(approvals::listed(&door, &of(mia()), Some("state=open")).await), "400 bad_query");
     let newest = pay(&door, 901).await["error"]["approval"]["id"].clone();
-    let one = body(approvals::listed(&door, &mia(), Some("limit=1")).await).await;
+    let one = body(approvals::listed(&door, &of(mia()), Some("limit=1")).await).await;
     assert_eq!((one["approvals"].as_array().unwrap().len(), &one["approvals"][0]["id"]), (1, &newest));
-    assert_eq!(code(approvals::listed(&door, &mia(), Some("limit=1001")).await), "400 bad_query");
+    assert_eq!(code(approvals::listed(&door, &of(mia()), Some("limit=1001")).await), "400 bad_query");
 }
 
 #[tokio::test]

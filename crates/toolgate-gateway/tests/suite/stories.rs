@@ -2,6 +2,7 @@
 
 mod abuse;
 mod admit;
+mod approvals;
 mod audit;
 mod cases;
 mod declared;

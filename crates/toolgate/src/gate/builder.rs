@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use tokio::sync::Notify;
 use tokio_util::task::TaskTracker;
 
 use super::keeper::Keeper;
@@ -17,7 +18,7 @@ use crate::clock::{Clock, Given, SystemClock};
 use crate::contract::{Contract, Registry, Tool, ToolFault};
 use crate::facts::Facts;
 use crate::json::Limits;
-use crate::ledger::{Store, StoreError};
+use crate::ledger::{Asking, Store, StoreError};
 use crate::modes::Modes;
 use crate::policy::{Absent, ApprovalSugar, FactShape, Policies, PolicyFault, PolicySource, PolicyTool};
 use crate::recovery::Recovery;
@@ -41,6 +42,7 @@ pub struct Builder {
     limits: Limits,
     asked_for: Duration,
     granted_for: Duration,
+    asking: Asking,
     kept: Kept,
     modes: Modes,
 }
@@ -59,6 +61,7 @@ pub struct Prepared {
     limits: Limits,
     asked_for: Duration,
     granted_for: Duration,
+    asking: Asking,
     kept: Kept,
     modes: Modes,
 }
@@ -94,6 +97,7 @@ pub struct Sound {
 }
 
 const HOUR: Duration = Duration::from_secs(3600);
+const ASKING: Asking = Asking { most_of_user: 20, most_of_tenant: 200, tell: false };
 
 impl Default for Builder {
     fn default() -> Self {
@@ -106,6 +110,7 @@ impl Default for Builder {
             limits: Limits::default(),
             asked_for: HOUR,
             granted_for: HOUR,
+            asking: ASKING,
             kept: Kept::default(),
             modes: Modes::default(),
         }
@@ -188,6 +193,22 @@ impl Builder {
     pub fn approvals_expire(mut self, asked_for: Duration, granted_for: Duration) -> Self {
         self.asked_for = asked_for;
         self.granted_for = granted_for;
+        self
+    }
+
+    /// How many approvals may be pending of one person and of one tenant; 20 and 200 if not set. The call that would be
+    /// one more is refused as `limit_reached`, and nobody is asked.
+    #[must_use]
+    pub fn approvals_pending(mut self, of_user: usize, of_tenant: usize) -> Self {
+        self.asking = Asking { most_of_user: of_user, most_of_tenant: of_tenant, ..self.asking };
+        self
+    }
+
+    /// Keeps of each approval that it is still to be told of, for whoever takes them from the store and tells somebody
+    /// outside: see [`Store::untold`]. Without it nothing is kept.
+    #[must_use]
+    pub fn approvals_are_told(mut self) -> Self {
+        self.asking.tell = true;
         self
     }
 
@@ -275,6 +296,7 @@ impl Builder {
             limits: self.limits,
             asked_for: self.asked_for,
             granted_for: self.granted_for,
+            asking: self.asking,
             kept: self.kept,
             modes: self.modes,
         })
@@ -345,6 +367,8 @@ impl Prepared {
             store,
             clock,
             granted_for: self.granted_for,
+            asking: self.asking,
+            answered: Notify::new(),
         };
         Ok(Gate {
             line: Arc::new(line),

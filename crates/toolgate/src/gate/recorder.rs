@@ -213,11 +213,12 @@ mod tests {
     use serde_json::{Map, Value, json};
 
     use super::*;
-    use crate::approval::{Approval, ApprovalState};
+    use crate::approval::{Approval, ApprovalState, Asked};
     use crate::audit::Kind;
     use crate::call::Ref;
     use crate::clock::Millis;
     use crate::json::Digest;
+    use crate::ledger::Asking;
     use crate::session::Principal;
 
     fn record(number: usize) -> Record {
@@ -232,6 +233,7 @@ mod tests {
             requester: Principal::new("local", "alice"),
             tenant: "acme".into(),
             preview: String::new(),
+            worded: true,
             arguments: Value::Null,
             leniencies: Vec::new(),
             call_digest: Digest::of(b""),
@@ -240,6 +242,9 @@ mod tests {
             state: ApprovalState::Pending,
             created_at: Millis(0),
             expires_at: Millis(10),
+            asked: Asked::default(),
+            edited: None,
+            instead: None,
         };
         let (begun, begins) = channel::channel();
         let (end, ends) = channel::channel::<()>();
@@ -251,7 +256,14 @@ mod tests {
                 let _ = ends.recv();
                 record(0)
             };
-            runtime.block_on(store.propose(approval, 1, Box::new(waits), Millis(1))).unwrap();
+            runtime
+                .block_on(store.propose(
+                    approval,
+                    Asking { most_of_user: 1, most_of_tenant: 9, tell: false },
+                    Box::new(waits),
+                    Millis(1),
+                ))
+                .unwrap();
         });
         begins.recv().unwrap();
         (end, held)

@@ -155,7 +155,9 @@ impl Heading {
         let stages = canonical_part(trace.part(&OF_THE_CALL));
         Box::new(move |approval| {
             let rules = approval.reasons.iter().map(|reason| Part::from(reason.rule.as_str()));
-            let told = vec![("approval", Part::from(approval.id.as_str())), ("rules", Part::Items(rules.collect()))];
+            let mut told =
+                vec![("approval", Part::from(approval.id.as_str())), ("rules", Part::Items(rules.collect()))];
+            told.extend(approval.edited.as_ref().map(|edited| ("edited", Part::Own(json!(edited)))));
             heading.written(Kind::Proposal, Part::Written(&stages), told, now)
         })
     }
@@ -315,13 +317,29 @@ pub(super) fn decision(by: Session, decision: Decision, now: Millis) -> Box<dyn 
     })
 }
 
+/// Writes the record of an approval that was denied because an edited call is asked instead.
+pub(super) fn edited(by: Session, now: Millis) -> Box<dyn FnOnce(&Approval) -> Record + Send> {
+    Box::new(move |approval| {
+        let body = json!({
+            "approval": approval.id,
+            "tool": approval.tool,
+            "tenant": approval.tenant,
+            "principal": by.principal(),
+            "decision": EDIT,
+            "state": approval.state_at(now),
+            "instead": approval.instead,
+        });
+        Record::new(Kind::Decision, now, Ref::fresh(), into_map(body))
+    })
+}
+
 /// The record of a person's answer that does not count.
-pub(super) fn not_decided(id: &str, by: &Session, decision: Decision, reason: &NotDecided, now: Millis) -> Record {
+pub(super) fn not_decided(id: &str, by: &Session, decision: &str, reason: &NotDecided, now: Millis) -> Record {
     let body = json!({
         "approval": bounded(id),
         "tenant": by.tenant(),
         "principal": by.principal(),
-        "decision": said(decision),
+        "decision": decision,
         "state": "refused",
         "why": reason.to_string(),
     });
@@ -366,7 +384,10 @@ pub(super) fn not_revoked(id: &str, by: &Session, not: &NotGranted, now: Millis)
     Record::new(Kind::StandingRevoked, now, Ref::fresh(), into_map(body))
 }
 
-fn said(decision: Decision) -> &'static str {
+/// What is said where somebody wrote other arguments.
+pub(super) const EDIT: &str = "edit";
+
+pub(super) fn said(decision: Decision) -> &'static str {
     match decision {
         Decision::Approve => "approve",
         Decision::Deny => "deny",

@@ -319,6 +319,13 @@ impl Rows for Tables {
         Ok(self.approvals.iter().filter(waits).count())
     }
 
+    fn count_pending_of_tenant(&self, tenant: &str, now: Millis) -> Stored<usize> {
+        let waits = |approval: &&Approval| {
+            approval.state == ApprovalState::Pending && now < approval.expires_at && approval.tenant == tenant
+        };
+        Ok(self.approvals.iter().filter(waits).count())
+    }
+
     fn note(&self, kind: NoteKind, key: &str) -> Stored<Option<Note>> {
         Ok(self.notes_of(kind).find(|note| note.key == key).cloned())
     }

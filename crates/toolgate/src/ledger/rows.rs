@@ -88,6 +88,8 @@ pub(super) trait Rows {
     fn approvals_of_tenant(&self, tenant: &str, limit: usize) -> Stored<Vec<Approval>>;
     /// The number of approvals that wait for somebody and have not expired.
     fn count_pending(&self, tenant: &str, principal: &str, now: Millis) -> Stored<usize>;
+    /// As [`count_pending`](Self::count_pending), whoever of the tenant asked.
+    fn count_pending_of_tenant(&self, tenant: &str, now: Millis) -> Stored<usize>;
 
     fn note(&self, kind: NoteKind, key: &str) -> Stored<Option<Note>>;
     /// At most `limit` notes of one kind and scope, those that were written first before the others.

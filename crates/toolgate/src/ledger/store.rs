@@ -11,18 +11,17 @@ use super::memory::MemoryLedger;
 use super::rows::{Rows, Transact};
 #[cfg(feature = "sqlite")]
 use super::sqlite::{SqliteLedger, SqliteView};
-use super::transact::{self, Answer};
+use super::transact;
 use super::{
     Action, ActionState, Claim, CounterKey, Covered, Drawing, Entry, EntryKey, Finding, LaneKey, Listed, Owner, Page,
     Rejected, Verdict,
 };
-use crate::approval::{Approval, Decision, NotDecided};
+use crate::approval::Approval;
 use crate::audit::verify::Row;
 use crate::audit::{Head, Record, Sealed};
 use crate::call::Ref;
 use crate::clock::{Millis, Water};
 use crate::json::Digest;
-use crate::session::Session;
 use crate::standing::{Left, StandingGrant};
 use crate::stoppage::{Spot, Stoppage};
 use crate::vault::GateKey;
@@ -170,16 +169,6 @@ pub(crate) struct Closing {
     pub(crate) verdict: Verdict,
 }
 
-/// What became of a proposal.
-#[derive(Clone, Debug)]
-#[expect(clippy::large_enum_variant, reason = "one at a time, handed over and gone")]
-pub(crate) enum Proposed {
-    /// It stands: this one, or the pending one that was there for the same call.
-    Pending(Approval),
-    /// The principal has too many pending already.
-    TooMany,
-}
-
 /// The kinds of store.
 enum Kind {
     Memory(Box<MemoryLedger>),
@@ -188,9 +177,6 @@ enum Kind {
     #[cfg(feature = "sqlite")]
     View(SqliteView),
 }
-
-/// How many approvals of a tenant are listed: each holds the arguments of a call.
-pub(super) const APPROVALS: usize = 1000;
 
 impl Store {
     /// A store in the memory of this process, for tests and for gates whose writes need not survive it.
@@ -333,41 +319,6 @@ impl Store {
         now: Millis,
     ) -> Pending<'_, Result<Entry, Rejected>> {
         self.write_at(now, move |rows, now| transact::rule(rows, key, finding, record, now))
-    }
-
-    /// Asks for approval; at most `cap` pending ones a principal, one a call.
-    pub(crate) fn propose(
-        &self,
-        approval: Approval,
-        cap: usize,
-        record: Box<dyn FnOnce(&Approval) -> Record + Send>,
-        now: Millis,
-    ) -> Pending<'_, Proposed> {
-        self.write_at(now, move |rows, now| transact::propose(rows, approval, cap, record, now))
-    }
-
-    /// A person's answer. A record is written only where it counts.
-    pub(crate) fn decide(
-        &self,
-        id: String,
-        by: Session,
-        decision: Decision,
-        granted_until: Millis,
-        record: Box<dyn FnOnce(&Approval) -> Record + Send>,
-        now: Millis,
-    ) -> Pending<'_, Result<Approval, NotDecided>> {
-        let answer = Answer { by, decision, granted_until };
-        self.write_at(now, move |rows, now| transact::decide(rows, &id, &answer, record, now))
-    }
-
-    /// The newest approvals of a tenant, at most [`APPROVALS`], newest first.
-    pub(crate) fn approvals(&self, tenant: String) -> Pending<'_, Vec<Approval>> {
-        self.list(move |rows| rows.approvals_of_tenant(&tenant, APPROVALS))
-    }
-
-    /// The approval with this id, where it is the tenant's.
-    pub(crate) fn approval(&self, id: String, tenant: String) -> Pending<'_, Option<Approval>> {
-        self.list(move |rows| Ok(rows.approval(&id)?.filter(|approval| approval.tenant == tenant)))
     }
 
     /// The newest actions of a tenant that were first opened before the one with this number, at most `limit`. One page

@@ -12,7 +12,7 @@
 use serde_json::{Map, json};
 
 use super::*;
-use crate::approval::{Approval, ApprovalState, Approvers, Decision, NotDecided, Reason};
+use crate::approval::{Approval, ApprovalState, Approvers, Asked, Capacity, Decision, NotDecided, Reason};
 use crate::audit::{Head, Kind, Record};
 use crate::session::{Principal, Session};
 use crate::stoppage::{Spot, Stoppage, Target};
@@ -104,6 +104,12 @@ stories! {
         a_standing_grant_is_found_by_whose_calls_it_covers
         the_number_of_standing_grants_is_bounded
         a_read_draws_for_good;
+    asked:
+        as_many_wait_of_one_tenant_as_may_whoever_asked
+        an_edit_takes_the_place_of_what_waited_or_leaves_nothing
+        an_edit_to_what_waits_already_asks_nothing_anew
+        what_is_to_be_told_is_kept_with_what_is_asked_and_told_by_one_alone
+        what_was_answered_or_has_expired_is_told_no_more;
     notes:
         a_note_is_found_by_its_kind_and_key_and_listed_by_its_scope
         a_note_is_forgotten_from_its_end_on;
@@ -261,11 +267,16 @@ async fn entry_at(store: &Store, act: &Act, now: Millis) -> Option<Entry> {
     store.recall(act.question(), now).await.unwrap().entry
 }
 
+/// At most so many pending of a person.
+fn within(most_of_user: usize) -> Asking {
+    Asking { most_of_user, most_of_tenant: 9, tell: false }
+}
+
 /// Proposes an approval that lives for an hour; the id of the one that stands.
 async fn propose(store: &Store, id: &str, cap: usize) -> Option<String> {
-    match store.propose(asked(id), cap, Box::new(|_| record(Kind::Proposal)), NOW).await.unwrap() {
+    match store.propose(asked(id), within(cap), Box::new(|_| record(Kind::Proposal)), NOW).await.unwrap() {
         Proposed::Pending(approval) => Some(approval.id),
-        Proposed::TooMany => None,
+        Proposed::TooMany(_) => None,
     }
 }
 
@@ -275,7 +286,8 @@ async fn decide(store: &Store, id: &str, by: &str) -> Result<Approval, NotDecide
         assert_ne!(approval.state, ApprovalState::Pending);
         record(Kind::Decision)
     };
-    store.decide(id.into(), by, Decision::Approve, later(7_200_000), Box::new(record), NOW).await.unwrap()
+    let answer = Answer { by, capacity: Capacity::Any, decision: Decision::Approve, granted_until: later(7_200_000) };
+    store.decide(id.into(), answer, Box::new(record), NOW).await.unwrap()
 }
 
 async fn granted(store: &Store, id: &str) {
@@ -307,6 +319,7 @@ pub(super) fn asked(id: &str) -> Approval {
         requester: Principal::new("local", "alice"),
         tenant: "acme".into(),
         preview: "Refund".into(),
+        worded: true,
         arguments: "{}".into(),
         leniencies: Vec::new(),
         call_digest: Digest::of(id.as_bytes()),
@@ -315,6 +328,9 @@ pub(super) fn asked(id: &str) -> Approval {
         state: ApprovalState::Pending,
         created_at: NOW,
         expires_at: later(3_600_000),
+        asked: Asked::default(),
+        edited: None,
+        instead: None,
     }
 }
 

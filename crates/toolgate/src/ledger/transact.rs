@@ -6,6 +6,7 @@
 mod approvals;
 mod limits;
 mod sweeping;
+mod untold;
 
 use super::rows::{Change, LOOKED_THROUGH, Lane, Rows, Stored};
 use super::stopping::stopping;
@@ -17,11 +18,13 @@ use crate::approval::{Approval, ApprovalState};
 use crate::audit::{Head, Record};
 use crate::clock::{Millis, Water};
 
-pub(super) use self::approvals::{Answer, decide, propose};
+pub(crate) use self::approvals::Answer;
+pub(super) use self::approvals::{decide, edit, propose};
 use self::approvals::{newest, return_grant, usable};
 pub(super) use self::limits::foresee;
 use self::limits::{Counting, count, take};
 pub(super) use self::sweeping::{GRACE, survey, sweep};
+pub(super) use self::untold::{is_untold, put_off, take_untold, told};
 use super::standing::{covering, draw};
 
 /// Keeps how far time has come: it must not be forgotten with the process.

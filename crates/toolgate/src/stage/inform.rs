@@ -392,7 +392,9 @@ impl Informed {
             ..Scope::new(self.admitted.arguments(), self.admitted.session())
         };
         match &contract.preview {
-            Some(preview) => preview.preview(scope),
+            Some(preview) if preview.has_a_title() => preview.preview(scope),
+            // What a model writes is never the title of what it asks for.
+            Some(preview) => format!("{}: {}", contract.name, preview.preview(scope)),
             // Nobody says yes to a name alone.
             None => {
                 let arguments = contract.input.masked(&Value::Object(self.admitted.arguments().as_ref().clone()));

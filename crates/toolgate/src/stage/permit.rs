@@ -10,7 +10,7 @@ use consent::Consent;
 
 use super::inform::Informed;
 use super::{Halt, Stop};
-use crate::approval::Approver;
+use crate::approval::{ApprovalState, Approver};
 use crate::clock::Clock;
 use crate::json::Digest;
 use crate::ledger::Drawing;
@@ -18,6 +18,7 @@ use crate::modes::Modes;
 use crate::policy::{Ask, Judgement, Policies, RuleHit, Why};
 use crate::refusal::{Code, Refusal};
 use crate::session::Standing;
+use crate::template::visible;
 use crate::trace::Learned;
 
 use observe::Would;
@@ -70,6 +71,10 @@ impl Permit {
         let verdict = self.decide(&informed);
         let learned = verdict.learned();
         let learned = if self.observes(&informed) { learned.with("mode", "observe") } else { learned };
+        let learned = match informed.admitted().named_approval() {
+            Some(named) => learned.with("named_approval", visible(named)),
+            None => learned,
+        };
         informed.note("permit", learned);
         match verdict {
             Verdict::Yes { consent, .. } => Ok(Permitted { informed, consent, would_refuse: None }),
@@ -120,7 +125,7 @@ impl Permit {
         if let Some(named) = admitted.named_approval()
             && informed.approval().is_none_or(|approval| approval.id != named)
         {
-            return Verdict::no(Refusal::before(Code::ApprovalInvalid), "the named approval is not one of this call");
+            return invalid("the named approval is not one of this call that could be used");
         }
         let judgement = self.policies.judge(&ask);
         if self.observes(informed) {
@@ -132,6 +137,8 @@ impl Permit {
             Judgement::Rule(hit) => rule(hit),
             Judgement::NeedsApproval { reasons, by } => match self.consent(informed, reasons) {
                 Ok(consent) => Verdict::Yes { consent: Some(consent), by },
+                // Whoever names a grant means that one, so nobody is asked anew behind their back.
+                Err(_) if names_a_grant(informed) => invalid("the named approval does not hold any more"),
                 Err(missing) => self.ask_for(informed, missing),
             },
         }
@@ -172,6 +179,17 @@ impl Verdict {
             Self::Anyway(would) => Learned::new().with("would_refuse", would.told()),
         }
     }
+}
+
+/// INVARIANT (one answer): whatever is wrong with the approval that a call names, it is told the same.
+fn invalid(why: &str) -> Verdict {
+    Verdict::no(Refusal::before(Code::ApprovalInvalid), why)
+}
+
+/// Whether the call names the grant that was found for it.
+fn names_a_grant(informed: &Informed) -> bool {
+    let granted = informed.approval().filter(|approval| approval.state == ApprovalState::Granted);
+    granted.is_some() && informed.admitted().named_approval().is_some()
 }
 
 fn forbidden(why: &Why) -> Verdict {

@@ -264,12 +264,17 @@ fn a_path_or_a_method_that_is_not_there_is_a_problem() {
 fn the_people_of_a_folder_have_calls_alone() {
     let folder = Folder::shop();
     let serving = Serving::start(folder.path(), &["--as", "mia@acme"]);
-    for path in ["/v1/approvals", "/v1/approvals/apr_1", "/v1/ledger", "/v1/audit"] {
+    for path in ["/v1/approvals", "/v1/ledger", "/v1/audit"] {
         let response = serving.get(path);
         assert_eq!((response.status, response.code().as_str()), (403, "missing_scope"), "{path}");
     }
     let approve = serving.post("/v1/approvals/apr_1", &json!({ "decision": "approve" }));
     assert_eq!((approve.status, approve.code().as_str()), (403, "missing_scope"));
+    assert_eq!(
+        serving.get("/v1/approvals/apr_1").code(),
+        "no_such_approval",
+        "what they asked themselves they may see"
+    );
 }
 
 #[test]

@@ -68,6 +68,7 @@ fn every_answer_is_as_its_schema_says() {
         asked.json()["error"]["approval"]["id"].as_str().unwrap().to_owned()
     };
     let (yes, no) = (pending(8000), pending(7000));
+    let other = refund("ord_1001", 6000).to_string();
     let done = door::call(folder.path(), "alice@acme", "create_refund", &refund("ord_4821", 100)).json();
     let reference = done["ref"].as_str().unwrap();
     let message = std::fs::read_to_string(folder.join("message.json")).unwrap();
@@ -110,7 +111,7 @@ fn every_answer_is_as_its_schema_says() {
     let given = Run::of(&mut toolgate(&[&grant[..], &["--json"]].concat()), "").json();
     let stand = given["id"].as_str().unwrap();
     let policies = folder.join("policies").to_str().unwrap().to_owned();
-    let answers: [(&str, &[&str], i32); 54] = [
+    let answers: [(&str, &[&str], i32); 58] = [
         ("init", &["init", &new, "--dry-run"], 0),
         ("init", &["init", &new], 0),
         ("init", &import, 0),
@@ -138,6 +139,7 @@ fn every_answer_is_as_its_schema_says() {
         ("check", &["check", faulty], 2),
         ("approvals list", &["approvals", dir, "list"], 0),
         ("approvals show", &["approvals", dir, "show", &yes], 0),
+        ("approvals edit", &["approvals", dir, "edit", &no, "--arguments", &other, "--as", "mia@acme", "--dry-run"], 0),
         ("approvals approve", &["approvals", dir, "approve", &yes, "--as", "mia@acme"], 0),
         ("approvals deny", &["approvals", dir, "deny", &no, "--as", "mia@acme"], 0),
         ("approvals list", &["approvals", dir, "list"], 0),

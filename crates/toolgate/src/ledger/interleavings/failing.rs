@@ -124,6 +124,10 @@ impl Rows for Failing<'_> {
     fn count_pending(&self, tenant: &str, principal: &str, now: Millis) -> Stored<usize> {
         self.rows.count_pending(tenant, principal, now)
     }
+
+    fn count_pending_of_tenant(&self, tenant: &str, now: Millis) -> Stored<usize> {
+        self.rows.count_pending_of_tenant(tenant, now)
+    }
     fn note(&self, kind: NoteKind, key: &str) -> Stored<Option<Note>> {
         self.rows.note(kind, key)
     }

@@ -379,6 +379,11 @@ impl Rows for Tables<'_> {
         self.count(sql, params![tenant, principal, moment(now)])
     }
 
+    fn count_pending_of_tenant(&self, tenant: &str, now: Millis) -> Stored<usize> {
+        let sql = "SELECT count(*) FROM approvals WHERE state = 'pending' AND tenant = ?1 AND expires_at > ?2";
+        self.count(sql, params![tenant, moment(now)])
+    }
+
     fn note(&self, kind: NoteKind, key: &str) -> Stored<Option<Note>> {
         let sql = "SELECT key, scope, until, body FROM notes WHERE kind = ?1 AND key = ?2";
         self.one(sql, params![kind.as_str(), key], note)

@@ -79,7 +79,7 @@ pub(super) async fn a_proposal_is_made_once_and_their_number_is_bounded(store: &
     let again = Approval { id: "ap_9".into(), ..asked("ap_1") };
     let records = store.head().await.unwrap().seq;
     let Proposed::Pending(standing) =
-        store.propose(again.clone(), 2, Box::new(|_| record(Kind::Proposal)), NOW).await.unwrap()
+        store.propose(again.clone(), within(2), Box::new(|_| record(Kind::Proposal)), NOW).await.unwrap()
     else {
         panic!("too many");
     };
@@ -91,12 +91,12 @@ pub(super) async fn a_proposal_is_made_once_and_their_number_is_bounded(store: &
     assert_eq!(store.head().await.unwrap().seq, records + 2);
     let bob = Approval { requester: Principal::new("local", "bob"), ..asked("ap_4") };
     assert!(matches!(
-        store.propose(bob, 2, Box::new(|_| record(Kind::Proposal)), NOW).await.unwrap(),
+        store.propose(bob, within(2), Box::new(|_| record(Kind::Proposal)), NOW).await.unwrap(),
         Proposed::Pending(approval) if approval.id == "ap_4"
     ));
     // Expired ones do not count, nor do they stand.
     let expiry = asked("ap_1").expires_at;
-    let Proposed::Pending(fresh) = store.propose(again, 2, Box::new(|_| record(Kind::Proposal)), expiry).await.unwrap()
+    let Proposed::Pending(fresh) = store.propose(again, within(2), Box::new(|_| record(Kind::Proposal)), expiry).await.unwrap()
     else {
         panic!("too many");
     };
@@ -107,7 +107,7 @@ pub(super) async fn a_granted_approval_is_preferred_and_never_proposed(store: &S
     granted(store, "ap_1").await;
     let other_slice = Approval { id: "ap_2".into(), slice: Digest::of(b"new"), ..asked("ap_1") };
     let Proposed::Pending(proposed) =
-        store.propose(other_slice, 9, Box::new(|_| record(Kind::Proposal)), NOW).await.unwrap()
+        store.propose(other_slice, within(9), Box::new(|_| record(Kind::Proposal)), NOW).await.unwrap()
     else {
         panic!("too many");
     };
@@ -123,7 +123,7 @@ pub(super) async fn a_pending_approval_of_other_policies_does_not_stand(store: &
     propose(store, "ap_1", 9).await.unwrap();
     let other_slice = Approval { id: "ap_2".into(), slice: Digest::of(b"new"), ..asked("ap_1") };
     let Proposed::Pending(proposed) =
-        store.propose(other_slice, 9, Box::new(|_| record(Kind::Proposal)), NOW).await.unwrap()
+        store.propose(other_slice, within(9), Box::new(|_| record(Kind::Proposal)), NOW).await.unwrap()
     else {
         panic!("too many");
     };
@@ -150,7 +150,7 @@ pub(super) async fn approvals_are_listed_newest_first_by_tenant(store: &Store) {
     }
     decide(store, "ap_2", "mia").await.unwrap();
     let other = Approval { tenant: "globex".into(), ..asked("ap_4") };
-    store.propose(other, 9, Box::new(|_| record(Kind::Proposal)), NOW).await.unwrap();
+    store.propose(other, within(9), Box::new(|_| record(Kind::Proposal)), NOW).await.unwrap();
     let listed = store.approvals("acme".into()).await.unwrap();
     assert_eq!(listed.iter().map(|approval| approval.id.as_str()).collect::<Vec<_>>(), ["ap_3", "ap_1", "ap_2"]);
     let newest = store.list(|rows| rows.approvals_of_tenant("acme", 2)).await.unwrap();

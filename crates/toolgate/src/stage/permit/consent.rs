@@ -3,13 +3,13 @@
 use serde_json::{Value, json};
 
 use super::{Permit, Verdict};
-use crate::approval::{Approval, ApprovalState, Approver, Approvers, Reason};
+use crate::approval::{Approval, ApprovalState, Approver, Approvers, Asked, Reason};
 use crate::call::Ref;
 use crate::json::Digest;
 use crate::ledger::Drawing;
 use crate::policy::NeedReason;
 use crate::refusal::Code;
-use crate::session::Principal;
+use crate::session::{Principal, Session};
 use crate::stage::Halt;
 use crate::stage::inform::Informed;
 use crate::trace::Learned;
@@ -125,6 +125,15 @@ impl Permit {
         asked.approvers.include(&approver.principal, requester, |role| self.has_role(approver, role, tenant))
     }
 
+    /// The requester as they stand today: with the roles that the source of people lists, else with those that they had
+    /// when they asked.
+    pub(crate) fn requester_today(&self, approval: &Approval) -> Session {
+        let Approval { requester, tenant, asked, .. } = approval;
+        let today = self.standing.as_ref().and_then(|source| source.roles(requester, tenant));
+        let session = Session::new(requester.clone(), tenant.as_str()).in_run(asked.run.as_str());
+        today.unwrap_or_else(|| asked.roles.clone()).into_iter().fold(session, Session::role)
+    }
+
     /// What a person is asked.
     pub(super) fn ask_for(&self, informed: &Informed, reasons: Vec<NeedReason>) -> Verdict {
         let admitted = informed.admitted();
@@ -136,6 +145,7 @@ impl Permit {
             requester: session.principal().clone(),
             tenant: session.tenant().to_owned(),
             preview: informed.preview(),
+            worded: contract.preview.is_some(),
             arguments: contract.input.masked(&(**admitted.arguments()).clone().into()),
             leniencies: admitted.leniencies().to_vec(),
             call_digest: admitted.call_digest(),
@@ -147,6 +157,9 @@ impl Permit {
             state: ApprovalState::Pending,
             created_at: now,
             expires_at: now.after(self.asked_for),
+            asked: Asked { run: session.run().to_owned(), roles: session.roles().clone() },
+            edited: None,
+            instead: None,
         };
         let rules: Vec<&str> = approval.reasons.iter().map(|reason| reason.rule.as_str()).collect();
         let why = format!("asked by {}", rules.join(", "));

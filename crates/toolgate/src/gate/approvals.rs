@@ -1,0 +1,287 @@
+//! What waits for a person: to see it, to wait for it, to answer it, and to ask for another call in its place.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
+
+use super::Gate;
+use super::records::{self, Heading};
+use crate::approval::{Approval, Capacity, Decision, Edited, NotDecided};
+use crate::call::Call;
+use crate::fault::Fault;
+use crate::ledger::{Answer, Asking, Edit, Full, Proposed, StoreError};
+use crate::refusal::{Code, Refusal, Retry};
+use crate::schema::Mark;
+use crate::session::Session;
+use crate::stage::admit::Admitted;
+use crate::stage::{Halt, Stop};
+
+/// Why there is no approval of an edited call. What was asked is as it was.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum NotEdited {
+    /// This person cannot answer the approval, or nobody can any more.
+    #[error(transparent)]
+    NotDecided(#[from] NotDecided),
+    /// The call is the one that is asked already.
+    #[error("these are the arguments that wait already: approve them, deny them, or write others")]
+    Same,
+    /// Where the arguments are shown masked, nobody wrote a value.
+    #[error("a masked value of the arguments was not replaced: write the whole arguments, with every value in them")]
+    Masked,
+    /// The call is refused, as it would be if the requester had sent it.
+    #[error("the edited call is refused as {}: {}", .0.code(), .0.text())]
+    Refused(Box<Refusal>),
+    /// The call needs nobody's approval, or has it.
+    #[error("the edited call waits for nobody: deny this one, and let the requester send the call as it should be")]
+    NeedsNobody,
+    /// The call was made before, and would be answered from the ledger.
+    #[error("the edited call was made already, so there is nothing to approve")]
+    Made,
+    /// The gate failed.
+    #[error(transparent)]
+    Fault(#[from] Fault),
+}
+
+/// What becomes of an edited call once it was judged.
+struct Judged {
+    approval: Approval,
+    record: Box<dyn FnOnce(&Approval) -> crate::audit::Record + Send>,
+}
+
+/// How often the store is looked at for an answer that another process took.
+const LOOK: Duration = Duration::from_millis(500);
+/// When somebody may have made room for another approval.
+const ROOM: Duration = Duration::from_secs(60);
+/// What a secret is masked by begins with this; a digest may follow.
+const SECRET: &str = "[secret";
+/// The id of an edited call, which no model gave.
+const CALL_ID: &str = "edited";
+
+impl Gate {
+    /// The newest approvals of the session's tenant, a thousand at most, newest first.
+    pub async fn approvals(&self, session: &Session) -> Result<Vec<Approval>, Fault> {
+        Ok(self.line.store.approvals(session.tenant().to_owned()).await?)
+    }
+
+    /// The approval with this id, where it is of the session's tenant.
+    pub async fn approval(&self, id: &str, session: &Session) -> Result<Option<Approval>, Fault> {
+        Ok(self.line.store.approval(id.to_owned(), session.tenant().to_owned()).await?)
+    }
+
+    /// As [`approval`](Self::approval), once it is not pending any more, or when `wait` is over. An answer that this
+    /// process takes is seen at once, one of another process on the store within half a second.
+    pub async fn approval_within(
+        &self,
+        id: &str,
+        session: &Session,
+        wait: Duration,
+    ) -> Result<Option<Approval>, Fault> {
+        let end = Instant::now() + wait;
+        loop {
+            let answered = self.line.answered.notified();
+            let found = self.approval(id, session).await?;
+            let waits = found.as_ref().is_some_and(|one| one.state_at(self.now()) == "pending");
+            let now = Instant::now();
+            if !waits || end <= now || self.closing.load(Ordering::SeqCst) {
+                return Ok(found);
+            }
+            tokio::select! {
+                () = answered => {}
+                () = sleep_until(end.min(now + LOOK)) => {}
+            }
+        }
+    }
+
+    /// Says yes to everything that this person may answer of a pending approval. It runs nothing: the same call, sent
+    /// again, uses the grant.
+    pub async fn approve(&self, id: &str, by: &Session) -> Result<Approval, NotDecided> {
+        self.answer(id, by, Capacity::Any, Decision::Approve).await
+    }
+
+    /// Says no to a pending approval.
+    pub async fn deny(&self, id: &str, by: &Session) -> Result<Approval, NotDecided> {
+        self.answer(id, by, Capacity::Any, Decision::Deny).await
+    }
+
+    /// What a person's answer would make of a pending approval. Nothing is decided.
+    pub async fn dry_decide(&self, id: &str, by: &Session, decision: Decision) -> Result<Approval, NotDecided> {
+        let (now, mut approval) = (self.now(), self.sought(id, by).await?);
+        approval.decide(by, Capacity::Any, decision, now, now.after(self.line.granted_for))?;
+        Ok(approval)
+    }
+
+    /// A person's answer to a pending approval, in one of the capacities that they have.
+    pub async fn answer(
+        &self,
+        id: &str,
+        by: &Session,
+        capacity: Capacity,
+        decision: Decision,
+    ) -> Result<Approval, NotDecided> {
+        let now = self.now();
+        let answer = Answer { by: by.clone(), capacity, decision, granted_until: now.after(self.line.granted_for) };
+        let record = records::decision(by.clone(), decision, now);
+        let decided = self.line.store.decide(id.to_owned(), answer, record, now).await;
+        let decided = decided.unwrap_or(Err(NotDecided::Store));
+        match &decided {
+            Ok(_) => self.line.answered.notify_waiters(),
+            Err(reason) => self.recorder.put(records::not_decided(id, by, records::said(decision), reason, now)).await,
+        }
+        decided
+    }
+
+    /// Asks for the call with other arguments in the place of a pending approval, by somebody who may answer it. The call
+    /// is admitted and judged as the requester's own, with the roles that they have today, and it does not run: the
+    /// answer is the approval that waits now, and the one before it is denied. The arguments are the text that a model
+    /// would send.
+    pub async fn edit(
+        &self,
+        id: &str,
+        arguments: &[u8],
+        by: &Session,
+        capacity: Capacity,
+    ) -> Result<Approval, NotEdited> {
+        let _running = self.tasks.token();
+        self.ready()?;
+        let now = self.now();
+        let edited = match self.judged(id, arguments, by, capacity).await {
+            Ok(judged) => self.exchange(id, judged, by, capacity).await,
+            Err(reason) => Err(reason),
+        };
+        match &edited {
+            Ok(_) => self.line.answered.notify_waiters(),
+            Err(NotEdited::NotDecided(reason)) => {
+                self.recorder.put(records::not_decided(id, by, records::EDIT, reason, now)).await;
+            }
+            // The refusal of the call is on record as one.
+            Err(
+                NotEdited::Same
+                | NotEdited::Masked
+                | NotEdited::Refused(_)
+                | NotEdited::NeedsNobody
+                | NotEdited::Made
+                | NotEdited::Fault(_),
+            ) => {}
+        }
+        edited
+    }
+
+    /// What would be asked instead. Nothing is asked.
+    pub async fn dry_edit(
+        &self,
+        id: &str,
+        arguments: &[u8],
+        by: &Session,
+        capacity: Capacity,
+    ) -> Result<Approval, NotEdited> {
+        let _running = self.tasks.token();
+        self.ready()?;
+        Ok(self.judged(id, arguments, by, capacity).await?.approval)
+    }
+
+    async fn sought(&self, id: &str, by: &Session) -> Result<Approval, NotDecided> {
+        let found = self.line.store.approval(id.to_owned(), by.tenant().to_owned()).await;
+        found.map_err(|_| NotDecided::Store)?.ok_or(NotDecided::Missing)
+    }
+
+    /// The edited call passes the stages that a call passes before it runs, and must come out as one that waits.
+    async fn judged(&self, id: &str, arguments: &[u8], by: &Session, capacity: Capacity) -> Result<Judged, NotEdited> {
+        let old = self.sought(id, by).await?;
+        old.is_open_to(by, capacity, self.now())?;
+        let session = self.line.permit.requester_today(&old);
+        let named = self.line.admit.named(Call::new(CALL_ID, old.tool.as_str(), arguments), &session);
+        let heading = Arc::new(Heading::of(named.call(), &session, &self.line.redaction));
+        let stop = match self.admit(named, &heading).await {
+            Err(stop) => stop,
+            Ok((admitted, redactor, _)) => {
+                // The tool may be gone or hidden today, and a contract may let another one be called by its name.
+                if admitted.tool().contract.name != old.tool {
+                    Stop::refused(Refusal::before(Code::UnknownTool), admitted.into_trace())
+                } else if admitted.call_digest() == old.call_digest {
+                    return Err(NotEdited::Same);
+                } else if is_masked(&admitted, &old) {
+                    return Err(NotEdited::Masked);
+                } else {
+                    match self.line.inform.enter(admitted, &redactor, &CancellationToken::new()).await {
+                        Err(stop) => stop,
+                        Ok(informed) => match self.line.permit.enter(informed) {
+                            Ok(permitted) if permitted.informed().runs() => return Err(NotEdited::NeedsNobody),
+                            Ok(_) => return Err(NotEdited::Made),
+                            Err(denied) => denied.into_stop(),
+                        },
+                    }
+                }
+            }
+        };
+        let now = self.now();
+        match stop.halt {
+            Halt::Pending(approval) => {
+                let edited = Some(Edited { of: old.id, by: by.principal().clone() });
+                let approval = Approval { edited, ..approval.redacted(&self.line.redaction) };
+                Ok(Judged { approval, record: heading.proposed(&stop.trace, now) })
+            }
+            Halt::Refused(refusal) => {
+                self.recorder.put(heading.refused(&refusal, &stop.trace, now)).await;
+                Err(NotEdited::Refused(refusal))
+            }
+            Halt::Replayed { .. } => Err(NotEdited::Made),
+            Halt::Fault(fault) => Err(NotEdited::Fault(fault)),
+        }
+    }
+
+    async fn exchange(
+        &self,
+        id: &str,
+        judged: Judged,
+        by: &Session,
+        capacity: Capacity,
+    ) -> Result<Approval, NotEdited> {
+        let Judged { approval, record } = judged;
+        let (now, asking) = (self.now(), self.line.asking);
+        let decision = records::edited(by.clone(), now);
+        let edit = Edit { id: id.to_owned(), by: by.clone(), capacity, approval, asking };
+        let records = Box::new(move |old: &Approval, new: &Approval| [record(new), decision(old)]);
+        match self.line.store.edit(edit, records, now).await {
+            Ok(Ok(Proposed::Pending(approval))) => Ok(approval),
+            Ok(Ok(Proposed::TooMany(full))) => Err(NotEdited::Refused(Box::new(too_many(full, asking)))),
+            Ok(Err(reason)) => Err(NotEdited::NotDecided(reason)),
+            Err(error) => Err(NotEdited::Fault(Fault::Store(error))),
+        }
+    }
+}
+
+impl From<StoreError> for NotEdited {
+    fn from(error: StoreError) -> Self {
+        Self::Fault(Fault::Store(error))
+    }
+}
+
+/// Whether somebody sent back what stands where a value of the old arguments is masked.
+fn is_masked(admitted: &Admitted, old: &Approval) -> bool {
+    fn holds(value: &Value) -> bool {
+        match value {
+            Value::String(text) => text.contains(SECRET) || text.contains(Mark::Personal.shown()),
+            Value::Array(items) => items.iter().any(holds),
+            Value::Object(members) => members.values().any(holds),
+            Value::Null | Value::Bool(_) | Value::Number(_) => false,
+        }
+    }
+    holds(&old.arguments) && admitted.arguments().values().any(holds)
+}
+
+/// The refusal where too many calls wait for a person.
+pub(super) fn too_many(full: Full, asking: Asking) -> Refusal {
+    let (whose, most) = match full {
+        Full::User => ("this user", asking.most_of_user),
+        Full::Tenant => ("this tenant", asking.most_of_tenant),
+    };
+    let message = format!(
+        "{most} calls of {whose} wait for approval already, which is as many as may. Nothing was done, and nobody was \
+         asked. Ask the user to have them answered before you send more."
+    );
+    Refusal::before(Code::LimitReached).message(message).retry(Retry::After(ROOM))
+}
