@@ -38,7 +38,7 @@ enum Step {
 }
 
 /// The pages beside the README.
-const PAGES: [&str; 13] = [
+const PAGES: [&str; 14] = [
     "docs/admit.md",
     "docs/audit.md",
     "docs/checkpoints.md",
@@ -51,6 +51,7 @@ const PAGES: [&str; 13] = [
     "docs/mcp.md",
     "docs/policies-review.md",
     "docs/schemas.md",
+    "docs/stops.md",
     "docs/streams.md",
 ];
 /// Where a page's server listens, for its reader.
@@ -200,6 +201,7 @@ fn mask(text: &str, seen: &mut HashMap<&'static str, String>) -> String {
             |word: &str| word.len() == 26 && word.bytes().all(|b| b.is_ascii_digit() || b.is_ascii_uppercase());
         let name = match word.strip_prefix("apr_") {
             Some(rest) if is_ulid(rest) => Some("APPROVAL"),
+            None if word.strip_prefix("stop_").is_some_and(is_ulid) => Some("STOPID"),
             _ if is_ulid(&word) => Some("REF"),
             _ if word.len() == 64 && word.bytes().all(|b| b.is_ascii_hexdigit()) => Some("HASH"),
             _ if word.len() == 12 && word.bytes().all(|b| b.is_ascii_hexdigit()) => Some("TOKENID"),
