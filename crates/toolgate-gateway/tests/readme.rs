@@ -38,7 +38,7 @@ enum Step {
 }
 
 /// The pages beside the README.
-const PAGES: [&str; 16] = [
+const PAGES: [&str; 17] = [
     "docs/admit.md",
     "docs/approvals.md",
     "docs/audit.md",
@@ -54,6 +54,7 @@ const PAGES: [&str; 16] = [
     "docs/observe.md",
     "docs/policies-review.md",
     "docs/schemas.md",
+    "docs/stops.md",
     "docs/streams.md",
 ];
 /// Where a page's server listens, for its reader.
@@ -203,7 +204,9 @@ fn mask(text: &str, seen: &mut HashMap<&'static str, String>) -> String {
             |word: &str| word.len() == 26 && word.bytes().all(|b| b.is_ascii_digit() || b.is_ascii_uppercase());
         let name = match word.strip_prefix("apr_") {
             Some(rest) if is_ulid(rest) => Some("APPROVAL"),
-            _ if word.strip_prefix("stg_").is_some_and(is_ulid) => Some("STANDING"),
+            Some(_) => None,
+            None if word.strip_prefix("stop_").is_some_and(is_ulid) => Some("STOPID"),
+            None if word.strip_prefix("stg_").is_some_and(is_ulid) => Some("STANDING"),
             _ if is_ulid(&word) => Some("REF"),
             _ if word.len() == 64 && word.bytes().all(|b| b.is_ascii_hexdigit()) => Some("HASH"),
             _ if word.len() == 12 && word.bytes().all(|b| b.is_ascii_hexdigit()) => Some("TOKENID"),

@@ -28,6 +28,7 @@ mod reviewed;
 mod set_aside;
 mod shapes;
 mod shell;
+mod stops;
 mod store;
 mod streams;
 mod tags;

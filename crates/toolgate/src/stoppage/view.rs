@@ -28,8 +28,8 @@ struct Known {
     standing: Arc<[Stoppage]>,
     /// INVARIANT (never younger than it is): when the look began that found it; nothing before the first.
     seen: Option<Instant>,
-    /// When the last look ended, whatever came of it.
-    looked: Option<Instant>,
+    /// When the last look ended, and why it found nothing, if it did not.
+    looked: Option<(Instant, Option<StoreError>)>,
 }
 
 /// How old the view may be.
@@ -62,14 +62,13 @@ impl View {
     async fn look(&self, now: Millis) -> Result<Arc<[Stoppage]>, StoreError> {
         let asked = Instant::now();
         let _looking = self.shared.looking.lock().await;
-        // Somebody else has looked since.
+        // Somebody else has looked since: whoever waited does not look once more.
         if let Some(standing) = self.younger_than(FRESH) {
             return Ok(standing);
         }
-        if self.known().looked.is_some_and(|looked| asked < looked)
-            && let Some(standing) = self.younger_than(LAST)
-        {
-            return Ok(standing);
+        let looked = self.known().looked.clone();
+        if let Some((_, Some(error))) = looked.filter(|(looked, _)| asked < *looked) {
+            return self.younger_than(LAST).ok_or(error);
         }
         let began = Instant::now();
         let found = match self.younger_than(LAST) {
@@ -77,7 +76,7 @@ impl View {
             None => timeout(LAST, self.store.stops(now)).await.unwrap_or(Err(StoreError::Busy)),
         };
         let mut known = self.known();
-        known.looked = Some(Instant::now());
+        known.looked = Some((Instant::now(), found.as_ref().err().cloned()));
         match found {
             Ok(standing) => {
                 (known.standing, known.seen) = (standing.into(), Some(began));
@@ -115,7 +114,7 @@ mod tests {
     impl View {
         fn age(&self, age: Duration) {
             let mut known = self.known();
-            (known.seen, known.looked) = (Instant::now().checked_sub(age), Instant::now().checked_sub(age));
+            (known.seen, known.looked) = (Instant::now().checked_sub(age), None);
         }
     }
 

@@ -111,7 +111,7 @@ fn every_answer_is_as_its_schema_says() {
     let given = Run::of(&mut toolgate(&[&grant[..], &["--json"]].concat()), "").json();
     let stand = given["id"].as_str().unwrap();
     let policies = folder.join("policies").to_str().unwrap().to_owned();
-    let answers: [(&str, &[&str], i32); 58] = [
+    let answers: [(&str, &[&str], i32); 61] = [
         ("init", &["init", &new, "--dry-run"], 0),
         ("init", &["init", &new], 0),
         ("init", &import, 0),
@@ -170,6 +170,10 @@ fn every_answer_is_as_its_schema_says() {
         ("completions", &["completions", "zsh"], 0),
         ("man", &["man"], 0),
         ("man", &["man", "--out", dir, "--dry-run"], 0),
+        ("deny", &["deny", dir, "all", "--for", "1h", "--why", "a leak", "--dry-run"], 0),
+        ("deny", &["deny", dir, "get_order", "--for", "1h", "--why", "a leak"], 0),
+        ("deny", &["deny", dir, "--list"], 0),
+        ("audit tail", &["audit", dir, "tail", "-n", "1"], 0),
     ];
     let mut shown = BTreeSet::new();
     for (command, words, exit) in answers {

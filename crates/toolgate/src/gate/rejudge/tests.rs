@@ -190,3 +190,10 @@ fn another_permit_is_no_other_answer_and_another_rule_is() {
     assert!(rule("a").differs(&rule("b")) && !rule("a").differs(&rule("a")));
     assert!(permitted("a").differs(&Decided::Invisible));
 }
+
+#[test]
+fn what_an_operator_stopped_was_decided_by_no_policy() {
+    let stopped =
+        json!({ "stages": [{ "stage": "permit", "refused": "forbidden", "stop": "stop_1", "why": "stopped" }] });
+    assert_eq!(refused("forbidden", stopped), Ended::Before("forbidden".into()));
+}

@@ -41,7 +41,7 @@ pub(super) async fn nothing_opens_where_an_operator_has_stopped_it(store: &Store
     let spot = || Some(Spot { tool: "create_refund".into(), tenant: "acme".into() });
     let recalled = store.recall(Question { spot: spot(), ..act.question() }, NOW).await.unwrap();
     assert_eq!(recalled.stopped.as_ref(), Some(&stop));
-    let elsewhere = Act { tenant: "globex", ..Act::new("b") };
+    let elsewhere = Act { tenant: "globex", lane: "ord_2", ..Act::new("b") };
     assert!(matches!(store.open(elsewhere.opening(store).await, NOW).await.unwrap(), Opened::Open { .. }));
     let over = store.recall(Question { spot: spot(), ..act.question() }, later(5_000)).await.unwrap();
     assert_eq!(over.stopped, None, "its end is exclusive");
