@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod absence;
 mod builder;
+#[cfg(test)]
+mod ended;
 mod erasure;
 mod keeper;
 mod late;
