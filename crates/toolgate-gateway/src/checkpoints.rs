@@ -3,6 +3,8 @@
 
 mod delivery;
 
+pub(crate) use delivery::agent;
+
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Mutex, PoisonError};
 use std::thread::{self, JoinHandle};

@@ -176,8 +176,8 @@ fn ready_with(
     let means = Means { databases, upstreams, contracts: dir.join(reader::CONTRACTS) };
     let sources = reader.contracts();
     let policies = reader.policies(policies);
-    if let Some(Settings { identity: Identity::Tokens(tokens), .. }) = &settings {
-        reader.findings.extend(tokens.faults());
+    if let Some(settings) = &settings {
+        reader.findings.extend(settings.identity.faults());
     }
     let mut builder = Gate::builder();
     for tool in reader.tools(&sources, &means) {
@@ -218,7 +218,8 @@ fn ready_with(
             let Settings { identity, http, operator_speaks, .. } = settings;
             let upstreams = means.upstreams;
             let ready = |gate: Prepared| {
-                let warnings = reader::warnings(&sources, gate.warnings());
+                let mut warnings = reader::warnings(&sources, gate.warnings());
+                warnings.extend(identity.warning().map(|told| Finding::of_file(SETTINGS, "development", told)));
                 Ready { gate, identity, http, operator_speaks, set_aside: Vec::new(), warnings, upstreams, keeper }
             };
             match purpose {

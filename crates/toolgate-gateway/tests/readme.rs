@@ -38,7 +38,7 @@ enum Step {
 }
 
 /// The pages beside the README.
-const PAGES: [&str; 13] = [
+const PAGES: [&str; 14] = [
     "docs/admit.md",
     "docs/audit.md",
     "docs/checkpoints.md",
@@ -46,6 +46,7 @@ const PAGES: [&str; 13] = [
     "docs/dialects.md",
     "docs/folder.md",
     "docs/http.md",
+    "docs/identity.md",
     "docs/ledger.md",
     "docs/lenient.md",
     "docs/mcp.md",

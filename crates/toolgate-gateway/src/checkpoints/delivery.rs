@@ -73,7 +73,7 @@ impl fmt::Display for Delivery {
 }
 
 /// A client that goes where it was sent alone: no proxy of the environment, no redirect.
-fn agent(address: &Uri) -> Agent {
+pub(crate) fn agent(address: &Uri) -> Agent {
     let config = Agent::config_builder()
         .proxy(None)
         .max_redirects(0)

@@ -13,7 +13,7 @@ use super::folder::Folder;
 use super::patience::patiently;
 use super::signals::drain_on_interrupt;
 use super::tagged::Tagged;
-use super::{Exit, Failure, Output, load};
+use super::{Exit, Failure, Output, load, warn_of};
 use crate::config::Purpose;
 use crate::shown::Shown;
 
@@ -64,7 +64,8 @@ impl Call {
             Failure::usage("the name of a tool is missing").hint(format!("toolgate tools {}", dir.display()))
         })?;
         let loaded = load(&dir, Purpose::Run, output)?;
-        let session = loaded.identity.session(self.user.as_deref())?;
+        warn_of(&loaded.identity, output);
+        let session = loaded.identity.caller(self.user.as_deref())?.session_from(loaded.gate.now());
         let session = self.tagged.bound(session, loaded.gate.contracts())?;
         let mut call = Proposed::new("call_1", &tool, arguments.as_deref().unwrap_or("{}").as_bytes());
         if let Some(operation) = operation {

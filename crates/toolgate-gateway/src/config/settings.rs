@@ -111,6 +111,10 @@ impl Settings {
                 let message = "this folder lists its users, so its operator speaks for each of them already";
                 problems.note("/approvals/operator", "local", message);
             }
+            if settings.operator_speaks && matches!(settings.identity, Identity::Jwt(_)) {
+                let message = "nobody here lists the people of an issuer, so the operator speaks for none of them";
+                problems.note("/approvals/operator", "jwt", message);
+            }
             approvals.end(problems);
         }
         top.end(problems);

@@ -1,4 +1,4 @@
-//! The list as it is on the disk at each moment, without reading it each time.
+//! What a file says at each moment, without reading it each time.
 
 use std::fs::{File, Metadata};
 use std::io::ErrorKind;
@@ -6,26 +6,41 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::list::{List, read_text, unreadable};
+use super::file::{read_text, unreadable};
 use crate::cli::{Failure, FailureCode, Said, Say};
 use crate::config::Finding;
 
-/// A file of tokens that is read again whenever it is another one.
-pub(super) struct Watched {
+/// A file that is read again whenever it is another one.
+pub(super) struct Watched<T> {
     name: PathBuf,
     path: PathBuf,
-    seen: Mutex<Option<Seen>>,
+    kind: Kind<T>,
+    seen: Mutex<Option<Seen<T>>>,
     /// It never blocks, so that it may be called under the lock.
     say: Say,
 }
 
+/// What a file is, and what is said where it cannot be read.
+pub(super) struct Kind<T> {
+    /// Reads the text of the file of this name.
+    pub(super) parse: fn(&Path, &str) -> Result<T, Vec<Finding>>,
+    /// What it says where there has been no file yet; `None` where there must be one.
+    pub(super) absent: Option<fn() -> T>,
+    /// The code of a file that cannot be read.
+    pub(super) code: FailureCode,
+    /// What that means for whoever asks.
+    pub(super) without: &'static str,
+    /// What is said once it can be read again.
+    pub(super) again: &'static str,
+}
+
 /// What was read, and of which file.
-struct Seen {
+struct Seen<T> {
     stamp: Stamp,
     /// Held, so that no other file can get the number of this one.
     _file: Option<File>,
-    /// INVARIANT (fails closed): without a list nobody is admitted.
-    list: Option<Arc<List>>,
+    /// INVARIANT (fails closed): without it nobody is admitted.
+    read: Option<Arc<T>>,
     /// Why there is none.
     trouble: Option<Finding>,
 }
@@ -41,48 +56,58 @@ enum Stamp {
     Unknown,
 }
 
-impl Watched {
-    pub(super) fn new(name: &Path, path: &Path, say: Say) -> Self {
-        Self { name: name.to_owned(), path: path.to_owned(), seen: Mutex::new(None), say }
+impl<T> Watched<T> {
+    pub(super) fn new(name: &Path, path: &Path, kind: Kind<T>, say: Say) -> Self {
+        Self { name: name.to_owned(), path: path.to_owned(), kind, seen: Mutex::new(None), say }
     }
 
-    /// The list as it is now; `None` where it cannot be known. That is told on stderr, once for each reason.
-    pub(super) fn list(&self) -> Option<Arc<List>> {
+    /// What it says now; `None` where that cannot be known. That is told on stderr, once for each reason.
+    pub(super) fn now(&self) -> Option<Arc<T>> {
         let stamp = self.stamp();
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(seen) = seen.as_ref().filter(|seen| stamp != Stamp::Unknown && seen.stamp == stamp) {
-            return seen.list.clone();
+            return seen.read.clone();
         }
         let now = self.read(seen.as_ref().is_some_and(|seen| seen.stamp != Stamp::None));
         let told = seen.as_ref().and_then(|seen| seen.trouble.as_ref());
         if now.trouble.as_ref() != told {
             (self.say)(match &now.trouble {
-                Some(trouble) => Said::Failure(nobody_admitted(trouble)),
-                None => Said::Note("the tokens can be read again".into()),
+                Some(trouble) => Said::Failure(self.failure(trouble)),
+                None => Said::Note(self.kind.again.into()),
             });
         }
-        seen.insert(now).list.clone()
+        seen.insert(now).read.clone()
     }
 
-    /// `was_there` tells whether there was a file before: one that is gone is no list without tokens.
-    fn read(&self, was_there: bool) -> Seen {
+    /// `was_there` tells whether there was a file before: one that is gone is no empty one.
+    fn read(&self, was_there: bool) -> Seen<T> {
         let opened = File::open(&self.path).and_then(|file| {
             let stamp = Stamp::of(&file.metadata()?);
             Ok((stamp, read_text(&file)?, file))
         });
-        let (stamp, file, list) = match opened {
-            Ok((stamp, text, file)) => (stamp, Some(file), List::parse(&self.name, &text)),
-            Err(error) if error.kind() == ErrorKind::NotFound && !was_there => (Stamp::None, None, Ok(List::default())),
-            Err(error) if error.kind() == ErrorKind::NotFound => (
-                Stamp::Unknown,
-                None,
-                Err(vec![Finding::of_file(&self.name, "unreadable", "the file was there and is gone")]),
-            ),
-            Err(error) => (Stamp::Unknown, None, Err(vec![unreadable(&self.name, &error)])),
+        let unread = |finding| (Stamp::Unknown, None, Err(vec![finding]));
+        let (stamp, file, read) = match (opened, self.kind.absent.filter(|_| !was_there)) {
+            (Ok((stamp, text, file)), _) => (stamp, Some(file), (self.kind.parse)(&self.name, &text)),
+            (Err(error), Some(absent)) if error.kind() == ErrorKind::NotFound => (Stamp::None, None, Ok(absent())),
+            (Err(error), None) if error.kind() == ErrorKind::NotFound && was_there => {
+                unread(Finding::of_file(&self.name, "unreadable", "the file was there and is gone"))
+            }
+            (Err(error), _) => unread(unreadable(&self.name, &error)),
         };
-        match list {
-            Ok(list) => Seen { stamp, _file: file, list: Some(Arc::new(list)), trouble: None },
-            Err(findings) => Seen { stamp, _file: file, list: None, trouble: findings.into_iter().next() },
+        match read {
+            Ok(read) => Seen { stamp, _file: file, read: Some(Arc::new(read)), trouble: None },
+            Err(findings) => Seen { stamp, _file: file, read: None, trouble: findings.into_iter().next() },
+        }
+    }
+
+    /// What a person is told of a file that cannot be read.
+    fn failure(&self, trouble: &Finding) -> Failure {
+        let Finding { code, message, hint, .. } = trouble;
+        let told = format!("{}: {}: {code}: {message}", self.kind.without, trouble.place());
+        let failure = Failure::new(self.kind.code, told);
+        match hint {
+            Some(hint) => failure.hint(hint),
+            None => failure,
         }
     }
 
@@ -92,17 +117,6 @@ impl Watched {
             Err(error) if error.kind() == ErrorKind::NotFound => Stamp::None,
             Err(_) => Stamp::Unknown,
         }
-    }
-}
-
-/// What a person is told of a list that cannot be read.
-fn nobody_admitted(trouble: &Finding) -> Failure {
-    let Finding { code, message, hint, .. } = trouble;
-    let told = format!("nobody is admitted by token: {}: {code}: {message}", trouble.place());
-    let failure = Failure::new(FailureCode::TokensUnreadable, told);
-    match hint {
-        Some(hint) => failure.hint(hint),
-        None => failure,
     }
 }
 

@@ -31,6 +31,7 @@ mod tags;
 mod tokens;
 mod told;
 mod unread;
+mod vouched;
 mod warnings;
 
 use std::path::Path;

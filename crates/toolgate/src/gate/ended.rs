@@ -53,7 +53,8 @@ fn keys(value: Value) -> Map<String, Value> {
 }
 
 fn gate(clock: &Arc<ManualClock>, counter: &Arc<Counter>) -> Gate {
-    let input = json!({"properties": {"account": {"type": "string"}, "amount": {"type": "integer"}}, "required": ["account"]});
+    let input =
+        json!({"properties": {"account": {"type": "string"}, "amount": {"type": "integer"}}, "required": ["account"]});
     let pay = keys(json!({
         "description": "Pays. Moves money.", "effect": "write", "deadline": "60s", "input": input,
         "lane": {"key": ["{account}"]},
