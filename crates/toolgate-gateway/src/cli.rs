@@ -42,7 +42,7 @@ pub use exit::Exit;
 #[cfg(test)]
 pub(crate) use explain::page;
 pub(crate) use failure::{Failure, FailureCode};
-use folder::{find_folder, load, open_store, tell_set_aside, told};
+use folder::{find_folder, load, open_store, tell_set_aside, told, warn_of};
 pub(crate) use journal::{Said, Say, journal};
 pub(crate) use output::Output;
 use tree::{Asked, FRONT};

@@ -187,8 +187,8 @@ fn ready_with(
     let means = Means { databases, upstreams, contracts: dir.join(reader::CONTRACTS) };
     let sources = reader.contracts();
     let policies = policies.map(|folder| reader.policies(folder)).unwrap_or_default();
-    if let Some(Settings { identity: Identity::Tokens(tokens), .. }) = &settings {
-        reader.findings.extend(tokens.faults());
+    if let Some(settings) = &settings {
+        reader.findings.extend(settings.identity.faults());
     }
     let mut builder = Gate::builder();
     for tool in reader.tools(&sources, &means) {
@@ -247,6 +247,7 @@ fn ready_with(
             let ready = |gate: Prepared| {
                 let mut warnings = reader::warnings(&sources, gate.warnings());
                 warnings.extend(observed);
+                warnings.extend(identity.warning().map(|told| Finding::of_file(SETTINGS, "development", told)));
                 Ready { gate, identity, http, operator_speaks, set_aside: Vec::new(), warnings, upstreams, keeper }
             };
             match purpose {

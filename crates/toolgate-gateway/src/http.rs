@@ -18,6 +18,7 @@ mod ledger;
 mod lent;
 mod mcp;
 mod problem;
+mod protected;
 mod query;
 mod settings;
 mod stops;
@@ -108,7 +109,7 @@ impl Server {
             Doorkeeper::Local(_) if !settings.listen.ip().is_loopback() => {
                 return Err(NotListening::Exposed(settings.listen));
             }
-            Doorkeeper::Local(_) | Doorkeeper::Tokens(_) => {}
+            Doorkeeper::Local(_) | Doorkeeper::Tokens(_) | Doorkeeper::Jwt(_) => {}
         }
         let listener = TcpListener::bind(settings.listen).await?;
         let address = listener.local_addr()?;

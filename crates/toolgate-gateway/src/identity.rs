@@ -1,20 +1,29 @@
 //! Who is asking. It comes from here alone, never from a call.
 
+mod file;
+mod jwt;
 mod local;
 mod operator;
 mod people;
+mod revoked;
 mod tokens;
+mod watched;
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::time::Duration;
 
 use serde_json::{Map, Value};
+use toolgate::clock::Millis;
 use toolgate::fields::{Fields, Problems};
 use toolgate::session::{Principal, Session, Standing};
 
+use crate::config::Finding;
 use local::Local;
 pub(crate) use people::People;
 
+pub(crate) use jwt::WELL_KNOWN;
+pub use jwt::{Jwt, Protected};
 pub use tokens::{Grant, State, Token, Tokens};
 pub(crate) use tokens::{NotChanged, ROLE, is_role};
 
@@ -25,6 +34,8 @@ pub enum Identity {
     Local(Local),
     /// They are known by tokens that the folder gave out.
     Tokens(Tokens),
+    /// They are known by tokens that issuers sign.
+    Jwt(Jwt),
 }
 
 /// Who may pass a door of the network, and for what.
@@ -34,6 +45,8 @@ pub enum Doorkeeper {
     Local(Session),
     /// Everybody shows a token.
     Tokens(Tokens),
+    /// Everybody shows a token that an issuer signed.
+    Jwt(Jwt),
 }
 
 /// Somebody who has passed a door.
@@ -43,6 +56,8 @@ pub struct Caller {
     pub session: Session,
     /// What they may ask for.
     pub scopes: BTreeSet<Scope>,
+    /// How much longer what they showed is good; `None` where it has no end.
+    pub left: Option<Duration>,
 }
 
 /// A part of what a gate can be asked for.
@@ -80,34 +95,75 @@ pub struct Unlisted {
 #[error("nobody is known to be asking: send `Authorization: Bearer TOKEN`")]
 pub struct Unauthenticated;
 
+/// Why somebody does not pass a door.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum NotAdmitted {
+    /// The door knows nobody by what they show.
+    #[error("{Unauthenticated}")]
+    Unauthenticated,
+    /// It cannot be judged now whether they are known: keys or revocations cannot be had.
+    #[error("who is asking cannot be found out now: the keys of an issuer, or who was revoked, cannot be read")]
+    Unknowable,
+}
+
 /// The kinds of `[identity]`.
 #[derive(Clone, Copy)]
 enum Kind {
     Local,
     Tokens,
+    Jwt,
 }
 
 impl Identity {
     /// Reads the table `[identity]` of the folder `dir`.
     pub(crate) fn read(dir: &Path, table: &Map<String, Value>, problems: &mut Problems) -> Self {
         let mut fields = Fields::of(table, "/identity");
-        let kind = fields.word("kind", &[("local", Kind::Local), ("tokens", Kind::Tokens)], Kind::Local, problems);
+        let kinds = [("local", Kind::Local), ("tokens", Kind::Tokens), ("jwt", Kind::Jwt)];
+        let kind = fields.word("kind", &kinds, Kind::Local, problems);
         if !table.contains_key("kind") {
-            let message = "`kind` is missing: this version has \"local\" and \"tokens\"";
+            let message = "`kind` is missing: this version has \"local\", \"tokens\" and \"jwt\"";
             problems.note("/identity/kind", "required", message);
         }
         match kind {
             Kind::Local => Self::Local(Local::read(fields, problems)),
             Kind::Tokens => Self::Tokens(Tokens::read(dir, fields, problems)),
+            Kind::Jwt => Self::Jwt(Jwt::read(dir, fields, problems)),
         }
     }
 
-    /// The session of somebody at the command line who makes calls: of `USER@TENANT` or the default user where the
-    /// folder lists its users, else of whoever `TOOLGATE_TOKEN` belongs to.
-    pub fn session(&self, named: Option<&str>) -> Result<Session, Unlisted> {
+    /// What is wrong with the files that it names.
+    pub(crate) fn faults(&self) -> Vec<Finding> {
         match self {
-            Self::Local(local) => local.session(named),
-            Self::Tokens(tokens) => tokens.session(named, token_at_hand().as_deref()),
+            Self::Local(_) => Vec::new(),
+            Self::Tokens(tokens) => tokens.faults(),
+            Self::Jwt(jwt) => jwt.faults(),
+        }
+    }
+
+    /// What whoever starts a gate must be told of it.
+    pub(crate) fn warning(&self) -> Option<&'static str> {
+        match self {
+            Self::Local(_) | Self::Tokens(_) => None,
+            Self::Jwt(jwt) => jwt.warning(),
+        }
+    }
+
+    /// The session of somebody at the command line: of `USER@TENANT` or the default user where the folder lists its
+    /// users, else of whoever `TOOLGATE_TOKEN` belongs to. It has no end: for what makes calls there is
+    /// [`Identity::caller`].
+    pub fn session(&self, named: Option<&str>) -> Result<Session, Unlisted> {
+        self.caller(named).map(|caller| caller.session)
+    }
+
+    /// Somebody at the command line who makes calls.
+    pub fn caller(&self, named: Option<&str>) -> Result<Caller, Unlisted> {
+        match self {
+            Self::Local(local) => {
+                let scopes = BTreeSet::from([Scope::Calls]);
+                local.session(named).map(|session| Caller { session, scopes, left: None })
+            }
+            Self::Tokens(tokens) => tokens.caller(named, token_at_hand().as_deref()),
+            Self::Jwt(jwt) => jwt.caller(named, token_at_hand().as_deref()),
         }
     }
 
@@ -125,7 +181,12 @@ impl Identity {
                 Err(Unlisted::new("--tenant is for a folder whose people have tokens; this one lists its users")
                     .hint("say --as USER@TENANT"))
             }
-            (Self::Tokens(_), None, tenant) => operator::session(tenant),
+            (Self::Tokens(_) | Self::Jwt(_), None, tenant) => operator::session(tenant),
+            // Nobody here lists the people of an issuer, so that nobody can say which roles they have.
+            (Self::Jwt(_), Some(_), _) => {
+                Err(Unlisted::new("--as names nobody here: the people of this folder are known by their issuers alone")
+                    .hint("say --tenant TENANT to act as yourself"))
+            }
             (Self::Tokens(_), Some(_), Some(_)) => {
                 Err(Unlisted::new("--as names the tenant already").hint("leave --tenant away"))
             }
@@ -159,10 +220,11 @@ impl Identity {
     /// the only one that the folder lists people of.
     pub(crate) fn operator_in(&self, tenant: Option<&str>) -> Result<Session, Unlisted> {
         let only = match self {
-            Self::Local(local) => local.only_tenant(),
+            Self::Local(local) => local.only_tenant().map(str::to_owned),
             Self::Tokens(_) => None,
+            Self::Jwt(jwt) => jwt.only_tenant(),
         };
-        match tenant.or(only) {
+        match tenant.or(only.as_deref()) {
             Some(tenant) => operator::session(Some(tenant)),
             None => Err(Unlisted::new("of which tenant? the folder does not list people of one tenant alone")
                 .hint("say --tenant TENANT")),
@@ -179,6 +241,7 @@ impl Identity {
         match self {
             Self::Local(local) => Some(local.tenants().map(str::to_owned).collect()),
             Self::Tokens(tokens) => tokens.all().ok().map(|(all, _)| all.into_iter().map(|one| one.tenant).collect()),
+            Self::Jwt(jwt) => jwt.tenants(),
         }
     }
 
@@ -188,7 +251,8 @@ impl Identity {
         match (self, named) {
             (Self::Local(local), named) => local.session(named).map(Doorkeeper::Local),
             (Self::Tokens(tokens), None) => Ok(Doorkeeper::Tokens(tokens.clone())),
-            (Self::Tokens(_), Some(_)) => Err(Unlisted::nobody_by_name()),
+            (Self::Jwt(jwt), None) => Ok(Doorkeeper::Jwt(jwt.clone())),
+            (Self::Tokens(_) | Self::Jwt(_), Some(_)) => Err(Unlisted::nobody_by_name()),
         }
     }
 }
@@ -204,6 +268,7 @@ impl Standing for Identity {
         match self {
             Self::Local(local) => local.roles(principal, tenant),
             Self::Tokens(tokens) => tokens.roles(principal, tenant),
+            Self::Jwt(jwt) => jwt.roles(principal, tenant),
         }
     }
 }
@@ -213,19 +278,41 @@ impl Doorkeeper {
     ///
     /// INVARIANT (calls alone): whoever shows nothing may make calls and nothing else, so that a model's own program
     /// cannot approve what the model proposed.
-    pub fn admit(&self, token: Option<&str>) -> Result<Caller, Unauthenticated> {
+    pub fn admit(&self, token: Option<&str>) -> Result<Caller, NotAdmitted> {
         match (self, token) {
             (Self::Local(session), None) => {
-                Ok(Caller { session: session.clone(), scopes: BTreeSet::from([Scope::Calls]) })
+                Ok(Caller { session: session.clone(), scopes: BTreeSet::from([Scope::Calls]), left: None })
             }
             // Somebody who shows a token believes to be somebody else.
-            (Self::Local(_), Some(_)) | (Self::Tokens(_), None) => Err(Unauthenticated),
+            (Self::Local(_), Some(_)) | (Self::Tokens(_) | Self::Jwt(_), None) => Err(NotAdmitted::Unauthenticated),
             (Self::Tokens(tokens), Some(token)) => tokens.admit(token),
+            (Self::Jwt(jwt), Some(token)) => jwt.admit(token),
+        }
+    }
+
+    /// Gets what is needed to judge a token and is not at hand: the keys of its issuer. It admits nobody.
+    pub async fn prepare(&self, token: Option<&str>) {
+        match (self, token) {
+            (Self::Jwt(jwt), Some(token)) => jwt.prepare(token).await,
+            (Self::Local(_) | Self::Tokens(_), _) | (Self::Jwt(_), None) => {}
+        }
+    }
+
+    /// What clients are told of where to log in; `None` where there is no such place.
+    pub fn protected(&self) -> Option<&Protected> {
+        match self {
+            Self::Local(_) | Self::Tokens(_) => None,
+            Self::Jwt(jwt) => jwt.protected(),
         }
     }
 }
 
 impl Caller {
+    /// Their session, where it is `now` for the gate that they ask: it ends when what they showed does.
+    pub fn session_from(self, now: Millis) -> Session {
+        self.left.into_iter().fold(self.session, |session, left| session.until(now.after(left)))
+    }
+
     /// Whether they may ask for this.
     pub fn may(&self, scope: Scope) -> bool {
         let within_admin = matches!(scope, Scope::Ledger | Scope::Audit) && self.scopes.contains(&Scope::Admin);
@@ -282,8 +369,18 @@ impl Unlisted {
     }
 }
 
-/// What a name of a user or a tenant is made of.
+/// What a name of a user is made of.
 const NAME: &str = "expected 1 to 128 letters, digits and `_ . -`";
+
+/// What a name of a tenant is made of.
+const TENANT: &str = "expected 1 to 64 of a-z, 0-9, `_` and `-`: a tenant's name is part of no path and of no pattern";
+
+/// Whether this can be the name of a tenant. INVARIANT (one spelling): no two names look alike, and none means more than
+/// itself where it is compared, listed or made part of something else.
+fn is_tenant(text: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'_' | b'-');
+    (1..=64).contains(&text.len()) && text.bytes().all(plain)
+}
 
 /// Whether `USER@TENANT` is read in one way only with this in it, and shown as it is.
 fn is_name(text: &str) -> bool {
@@ -293,7 +390,7 @@ fn is_name(text: &str) -> bool {
 
 /// The user and the tenant of `USER@TENANT`.
 pub(crate) fn parse_person(named: &str) -> Option<(&str, &str)> {
-    named.split_once('@').filter(|(user, tenant)| is_name(user) && is_name(tenant))
+    named.split_once('@').filter(|(user, tenant)| is_name(user) && is_tenant(tenant))
 }
 
 /// The token of whoever is at the command line.

@@ -12,6 +12,7 @@
     reason = "a test may panic, look around, start processes, and read JSON of its own"
 )]
 
+mod issuer;
 mod peers;
 
 use std::io::{BufRead, BufReader, Write};
@@ -209,4 +210,43 @@ fn typescript_is_served_over_http_in_both_versions_and_all_their_modes() {
     is_served_over_http(node(&peers, "client_v2.mjs").arg("auto"), "2026-07-28");
     is_served_over_http(node(&peers, "client_v2.mjs").arg("legacy"), "2025-11-25");
     is_served_over_http(node(&peers, "client_v2.mjs").arg("2026-07-28"), "2026-07-28");
+}
+
+/// The TypeScript client is shown the door of a gate whose people an issuer vouches for.
+#[test]
+fn typescript_1_finds_out_where_to_log_in_and_is_let_in_with_a_token_from_there() {
+    let Some(peers) = peers() else { return };
+    let shop = shop();
+    // The address is that of the gate, so that the port must be known before.
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let url = format!("http://127.0.0.1:{port}/mcp");
+    let settings = std::fs::read_to_string(shop.path().join("toolgate.toml")).unwrap();
+    let (head, _) = settings.split_once("[identity]").unwrap();
+    let identity = format!(
+        "[identity]\nkind = \"jwt\"\ndevelopment = true\n\n[[identity.issuer]]\nissuer = \"https://id.example.com\"\n\
+         audience = \"{url}\"\njwks = \"keys.json\"\ntenants = [\"acme\"]\nscopes = \"/scope\"\nroles = \"/roles\"\n"
+    );
+    std::fs::write(shop.path().join("toolgate.toml"), format!("{head}{identity}")).unwrap();
+    let issuer = issuer::Issuer::new();
+    std::fs::write(shop.path().join("keys.json"), issuer.keys().to_string()).unwrap();
+    let mut toolgate = Command::new(env!("CARGO_BIN_EXE_toolgate"));
+    toolgate.args(["serve", shop.path().to_str().unwrap(), "--port", &port.to_string()]);
+    let mut serving = Serving(toolgate.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap());
+    let mut line = String::new();
+    BufReader::new(serving.0.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert!(line.starts_with("listening on "), "{line}");
+    let claims = json!({
+        "iss": "https://id.example.com", "sub": "u_1", "aud": url, "exp": 4_102_444_800_u64, "scope": "calls",
+        "roles": ["support"],
+    });
+    let found = shown(node(&peers, "client_auth.mjs").arg(&url).arg(issuer.token(&claims)), &json!({}));
+    let document = json!({
+        "resource": url, "authorization_servers": ["https://id.example.com"], "bearer_methods_supported": ["header"],
+        "scopes_supported": found["metadata"]["scopes_supported"],
+    });
+    let address = format!("http://127.0.0.1:{port}/.well-known/oauth-protected-resource/mcp");
+    assert_eq!((&found["status"], &found["metadata"]), (&json!(401), &document));
+    assert_eq!((&found["told"]["resourceMetadataUrl"], &found["told"]["scope"]), (&json!(address), &json!("calls")));
+    assert_eq!((&found["guessed"], &found["resource"]), (&document, &json!(url)));
+    assert_eq!(found["tools"].as_array().unwrap().len(), 5, "{found}");
 }

@@ -38,7 +38,7 @@ enum Step {
 }
 
 /// The pages beside the README.
-const PAGES: [&str; 17] = [
+const PAGES: [&str; 18] = [
     "docs/admit.md",
     "docs/approvals.md",
     "docs/audit.md",
@@ -48,6 +48,7 @@ const PAGES: [&str; 17] = [
     "docs/folder.md",
     "docs/grants.md",
     "docs/http.md",
+    "docs/identity.md",
     "docs/ledger.md",
     "docs/lenient.md",
     "docs/mcp.md",

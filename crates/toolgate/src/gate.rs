@@ -6,6 +6,8 @@ mod approvals;
 #[cfg(test)]
 mod authority;
 mod builder;
+#[cfg(test)]
+mod ended;
 mod erasure;
 mod keeper;
 mod late;

@@ -15,7 +15,7 @@ use super::observing::{tell_observed, tell_would_refuse};
 use super::patience::patiently;
 use super::signals::stop_on_interrupt;
 use super::tagged::Tagged;
-use super::{Exit, Failure, Output, load};
+use super::{Exit, Failure, Output, load, warn_of};
 use crate::config::Purpose;
 use crate::shown::Shown;
 
@@ -69,7 +69,8 @@ impl Call {
             Failure::usage("the name of a tool is missing").hint(format!("toolgate tools {}", dir.display()))
         })?;
         let loaded = load(&dir, Purpose::Run, output)?;
-        let session = loaded.identity.session(self.user.as_deref())?;
+        warn_of(&loaded.identity, output);
+        let session = loaded.identity.caller(self.user.as_deref())?.session_from(loaded.gate.now());
         let session = self.tagged.bound(session, loaded.gate.contracts())?;
         tell_observed(loaded.gate.observed(), loaded.gate.contracts().count(), output);
         let call = || {

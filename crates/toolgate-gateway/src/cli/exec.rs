@@ -17,7 +17,7 @@ use super::observing::{tell_observed, tell_would_refuse};
 use super::patience::patiently;
 use super::signals::drain_on_interrupt;
 use super::tagged::Tagged;
-use super::{Exit, Failure, Output, find_folder, load};
+use super::{Exit, Failure, Output, find_folder, load, warn_of};
 use crate::config::Purpose;
 use crate::shown::{Answered, Outcome};
 
@@ -56,7 +56,8 @@ impl Exec {
         drain_on_interrupt();
         let dir = find_folder(self.dir.clone())?;
         let loaded = load(&dir, Purpose::Run, output)?;
-        let session = loaded.identity.session(self.user.as_deref())?;
+        warn_of(&loaded.identity, output);
+        let session = loaded.identity.caller(self.user.as_deref())?.session_from(loaded.gate.now());
         let session = self.tagged.bound(session, loaded.gate.contracts())?;
         tell_observed(loaded.gate.observed(), loaded.gate.contracts().count(), output);
         let message = read_message()?;

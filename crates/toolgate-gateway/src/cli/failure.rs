@@ -161,6 +161,8 @@ codes! {
     OutputFailed = "output_failed" => Fault,
     /// The tokens cannot be read, so that they admit nobody.
     TokensUnreadable = "tokens_unreadable" => Fault,
+    /// The keys of an issuer cannot be had, so that its tokens admit nobody.
+    KeysUnavailable = "keys_unavailable" => Fault,
     /// The system gives no random numbers.
     NoRandom = "no_random" => Fault,
     /// A running gate takes no calls, or is not there.

@@ -8,6 +8,7 @@ use toolgate::ledger::Store;
 use super::failure::FailureCode;
 use super::{Failure, Output};
 use crate::config::{self, LoadError, Loaded, Purpose, SetAside};
+use crate::identity::Identity;
 
 /// A gate folder that a command works on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -127,6 +128,13 @@ pub(super) fn tell_set_aside(set_aside: &[SetAside], output: &mut Output) {
     for SetAside { tool, findings } in set_aside {
         output.warning(&format!("the tool {tool} is set aside, and the others are served:"));
         findings.iter().for_each(|finding| output.finding(finding));
+    }
+}
+
+/// Says what is out of the ordinary about who is admitted.
+pub(super) fn warn_of(identity: &Identity, output: &mut Output) {
+    if let Some(told) = identity.warning() {
+        output.warning(told);
     }
 }
 

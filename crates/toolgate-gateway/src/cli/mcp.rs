@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Instant;
 
 use clap::Args;
 use serde_json::{Value, json};
@@ -18,8 +19,9 @@ use super::failure::FailureCode;
 use super::observing::tell_observed;
 use super::signals::stop_on_interrupt;
 use super::tagged::Tagged;
-use super::{Exit, Failure, Output, Said, find_folder, journal, tell_set_aside, told};
+use super::{Exit, Failure, Output, Said, find_folder, journal, tell_set_aside, told, warn_of};
 use crate::config::{self, Ready, keep_the_end};
+use crate::identity::Caller;
 use crate::mcp::connection;
 use crate::mcp::server::{GateFor, Tools};
 use crate::mcp::stdio::{self, FrameWriter, Frames};
@@ -47,6 +49,8 @@ pub(super) struct Mcp {
 struct AtFirstCall {
     prepared: Arc<Prepared>,
     session: Session,
+    /// When the token ends that the session came of.
+    ends: Option<Instant>,
     gate: OnceCell<GateFor>,
 }
 
@@ -62,7 +66,9 @@ impl Mcp {
         let Ready { gate, identity, set_aside, upstreams, keeper, .. } = ready;
         tell_set_aside(&set_aside, output);
         tell_observed(gate.observed(), gate.contracts().count(), output);
-        let session = identity.session(self.user.as_deref())?;
+        warn_of(&identity, output);
+        let Caller { session, left, .. } = identity.caller(self.user.as_deref())?;
+        let ends = left.map(|left| Instant::now() + left);
         let session = match set_aside.is_empty() {
             true => self.tagged.bound(session, gate.contracts())?,
             false => self.tagged.bound_without_some(session, gate.contracts(), output),
@@ -70,7 +76,7 @@ impl Mcp {
         let unserved = |error| Failure::fault(format!("stdin and stdout cannot be served: {error}"));
         let stdin = stdio::stdin().map_err(unserved)?;
         let writer = FrameWriter::stdout().map_err(unserved)?;
-        let tools = Arc::new(AtFirstCall { prepared: Arc::new(gate), session, gate: OnceCell::new() });
+        let tools = Arc::new(AtFirstCall { prepared: Arc::new(gate), session, ends, gate: OnceCell::new() });
         let lines = Frames::new(stdin, stdio::LONGEST_LINE);
         connection::serve(Arc::clone(&tools), lines, &writer, &stop, &journal()).await;
         let finished = match tools.gate.get() {
@@ -107,7 +113,10 @@ impl AtFirstCall {
             let opened = tokio::task::spawn_blocking(move || prepared.open()).await;
             let gate: Gate = opened.unwrap_or_else(|lost| Err(StoreError::Broken(lost.to_string())))?;
             journal::keep(&gate);
-            Ok(GateFor { gate, session: self.session.clone() })
+            let now = gate.now();
+            let left = self.ends.map(|ends| ends.saturating_duration_since(Instant::now()));
+            let session = left.into_iter().fold(self.session.clone(), |session, left| session.until(now.after(left)));
+            Ok(GateFor { gate, session })
         });
         opened.await.inspect_err(|error: &StoreError| journal()(Said::Failure(error.into())))
     }

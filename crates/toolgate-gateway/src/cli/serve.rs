@@ -14,7 +14,7 @@ use super::failure::FailureCode;
 use super::journal::{self, journal};
 use super::observing::{tell_observed, would_refuse_in_brief};
 use super::signals::Interrupts;
-use super::{Exit, Failure, Output, Said, Say, find_folder, load, tell_set_aside};
+use super::{Exit, Failure, Output, Said, Say, find_folder, load, tell_set_aside, warn_of};
 use crate::config::{Loaded, Purpose, keep_the_end};
 use crate::http::{NotListening, Open, Server, Settings, Watch, holder};
 use crate::identity::Doorkeeper;
@@ -59,6 +59,7 @@ impl Serve {
         let Loaded { gate, identity, http, set_aside, upstreams, keeper, .. } = load(&dir, purpose, output)?;
         tell_set_aside(&set_aside, output);
         tell_observed(gate.observed(), gate.contracts().count(), output);
+        warn_of(&identity, output);
         let settings = self.settings(http);
         let doorkeeper = identity.doorkeeper(self.user.as_deref())?;
         self.allow(&doorkeeper, &settings)?;
@@ -101,7 +102,7 @@ impl Serve {
             let why = if self.dev { "--dev" } else { "identity of kind \"local\"" };
             let message = format!("{listen} is reached from other machines, and {why} asks nobody who they are");
             return Err(Failure::new(FailureCode::NotLoopback, message)
-                .hint("listen on 127.0.0.1, or set `kind = \"tokens\"` under [identity]"));
+                .hint("listen on 127.0.0.1, or set `kind = \"tokens\"` or `\"jwt\"` under [identity]"));
         }
         if self.dev && !local {
             return Err(Failure::usage("--dev is for the people that a folder lists (`kind = \"local\"`)")

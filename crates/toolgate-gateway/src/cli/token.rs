@@ -1,5 +1,7 @@
 //! `toolgate token`: giving tokens out, and taking them back.
 
+mod revoked;
+
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -42,14 +44,20 @@ enum Action {
     },
     /// Take a token back; a running server goes by it at once
     #[command(
-        override_usage = "toolgate token revoke [OPTIONS] [DIR] ID",
-        after_help = "Example, where [identity] says kind = \"tokens\":\n  toolgate token revoke shop 0f1e2d3c4b5a"
+        override_usage = "toolgate token revoke [OPTIONS] [DIR] ID\n       toolgate token revoke [OPTIONS] [DIR] --subject SUBJECT",
+        after_help = "Examples, where [identity] says kind = \"tokens\", and \"jwt\":\n  toolgate token revoke shop 0f1e2d3c4b5a\n  toolgate token revoke shop --subject u_1 --issuer https://id.example.com"
     )]
     Revoke {
         /// The gate folder
         dir: Option<String>,
         /// The id of the token
         id: Option<String>,
+        /// Whose tokens of an issuer admit nobody from now on: the claim sub
+        #[arg(long, value_name = "SUBJECT")]
+        subject: Option<String>,
+        /// The issuer, where the folder trusts several
+        #[arg(long, value_name = "ISSUER", requires = "subject")]
+        issuer: Option<String>,
         /// Print one line of JSON
         #[arg(long)]
         json: bool,
@@ -69,7 +77,7 @@ struct New {
     /// A role that they have; may be said more than once
     #[arg(long = "role", value_name = "ROLE", value_parser = read_role)]
     roles: Vec<String>,
-    /// What they may ask for: calls, approvals, ledger, audit
+    /// What they may ask for: calls, approvals:approve, ledger, audit, and others
     #[arg(long, value_name = "SCOPES", value_delimiter = ',', default_value = "calls", value_parser = read_scope)]
     scope: Vec<Scope>,
     /// Keep them to the tools of this tag; may be said again
@@ -93,8 +101,21 @@ impl Token {
     pub(super) fn run(self, output: &mut Output) -> Result<Exit, Failure> {
         match self.action {
             Action::New(new) => new.run(output),
-            Action::List { dir, json } => list(&find_folder(dir)?, json, output),
-            Action::Revoke { dir, id, json } => {
+            Action::List { dir, json } => {
+                let dir = find_folder(dir)?;
+                match identity_of(&dir, output)? {
+                    Identity::Jwt(jwt) => revoked::list(&jwt, &dir, json, output),
+                    Identity::Local(_) | Identity::Tokens(_) => list(&dir, json, output),
+                }
+            }
+            Action::Revoke { dir, id: None, subject: Some(subject), issuer, json } => {
+                let dir = find_folder(dir.map(PathBuf::from))?;
+                revoked::add(&revoked::jwt(&dir, output)?, issuer.as_deref(), &subject, &dir, json, output)
+            }
+            Action::Revoke { subject: Some(_), .. } => {
+                Err(Failure::usage("a token has an id, and a person has a subject: say one of them"))
+            }
+            Action::Revoke { dir, id, json, subject: None, issuer: _ } => {
                 let (Folder { path: dir, .. }, [id, _]) = Folder::of_words([dir, id])?;
                 let id = id.ok_or_else(|| {
                     Failure::usage("the id of a token is missing")
@@ -161,14 +182,23 @@ fn revoke(dir: &Path, id: &str, json: bool, output: &mut Output) -> Result<Exit,
 
 /// The tokens of a folder whose people are known by tokens.
 fn tokens(dir: &Path, output: &mut Output) -> Result<Tokens, Failure> {
-    match config::identity(dir).map_err(|error| told(error, dir, output))? {
+    match identity_of(dir, output)? {
         Identity::Tokens(tokens) => Ok(tokens),
+        Identity::Jwt(_) => {
+            let message = "the tokens of this folder are given out by its issuers, and none by the folder";
+            Err(Failure::new(FailureCode::PeopleListed, message)
+                .hint("`toolgate token revoke --subject SUBJECT` takes back those of a person"))
+        }
         Identity::Local(_) => {
             let message = "the people of this folder are listed in toolgate.toml, and have no tokens";
             Err(Failure::new(FailureCode::PeopleListed, message)
                 .hint("set `kind = \"tokens\"` under [identity], in place of the list of users"))
         }
     }
+}
+
+fn identity_of(dir: &Path, output: &mut Output) -> Result<Identity, Failure> {
+    config::identity(dir).map_err(|error| told(error, dir, output))
 }
 
 /// Why nothing was changed.

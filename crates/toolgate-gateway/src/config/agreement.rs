@@ -180,6 +180,33 @@ default = "alice@acme"
 user = [{ name = "alice", tenant = "acme", roles = ["support"] }]
 "#;
 
+/// Settings of a gate for the people of several issuers.
+const VOUCHED: &str = r#"
+store = "sqlite:state/toolgate.db"
+
+[identity]
+kind = "jwt"
+resource = "https://gate.example.com/mcp"
+revocations = "state/revoked.toml"
+development = true
+
+[[identity.issuer]]
+issuer = "https://id.example.com"
+audience = "https://gate.example.com/mcp"
+jwks = "https://id.example.com/keys"
+tenant = "/tenant"
+tenants = ["acme", "globex"]
+roles = "/realm_access/roles"
+scopes = "/scope"
+leeway = "30s"
+
+[[identity.issuer]]
+issuer = "http://127.0.0.1:9000"
+audience = ["toolgate", "gate"]
+jwks = "keys.json"
+tenants = ["staging"]
+"#;
+
 impl Kind {
     fn of(schema: &str, problems: fn(&Value) -> Vec<Problem>) -> Self {
         let schema = json::read(schema.as_bytes(), &Limits::default()).unwrap();
@@ -267,7 +294,7 @@ fn contracts() -> Vec<Value> {
 
 fn settings() -> Vec<Value> {
     let shop = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/shop/toolgate.toml");
-    vec![keys_of(&std::fs::read_to_string(shop).unwrap()), keys_of(LISTED), keys_of(SERVED)]
+    vec![keys_of(&std::fs::read_to_string(shop).unwrap()), keys_of(LISTED), keys_of(SERVED), keys_of(VOUCHED)]
 }
 
 /// Whether the value at a place may have any members: a schema, or arguments and results of a tool.

@@ -128,6 +128,10 @@ impl Settings {
             let count = |count| usize::try_from(count).unwrap_or(usize::MAX);
             settings.pending = (count(of_user), count(of_tenant));
             settings.webhook = Webhook::read(dir, &mut approvals, problems);
+            if settings.operator_speaks && matches!(settings.identity, Identity::Jwt(_)) {
+                let message = "nobody here lists the people of an issuer, so the operator speaks for none of them";
+                problems.note("/approvals/operator", "jwt", message);
+            }
             approvals.end(problems);
         }
         top.end(problems);

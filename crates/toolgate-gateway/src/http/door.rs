@@ -28,8 +28,8 @@ use super::guard::{Guard, Twice, only};
 use super::health::Readiness;
 use super::lent::lend;
 use super::problem::{Kind, Problem};
-use super::{Bounds, Watch, approvals, audit, calls, grants, health, ledger, mcp, stops, tools};
-use crate::identity::{Doorkeeper, Scope};
+use super::{Bounds, Watch, approvals, audit, calls, grants, health, ledger, mcp, protected, stops, tools};
+use crate::identity::{Caller, Doorkeeper, NotAdmitted, Protected, Scope, WELL_KNOWN};
 
 /// What all requests share.
 pub(super) struct Door {
@@ -104,20 +104,57 @@ impl Door {
     ///
     /// INVARIANT (first of all): each route under `/v1` begins with this, before it reads a body or looks anything up.
     pub(super) fn admit(&self, headers: &HeaderMap, scope: Scope) -> Result<Session, Problem> {
-        let caller = self.doorkeeper.admit(token(headers)?).map_err(|unknown| match self.doorkeeper {
+        let caller = self.caller(headers)?;
+        match caller.may(scope) {
+            true => Ok(caller.session_from(self.gate.now())),
+            false => Err(self.missing(scope)),
+        }
+    }
+
+    /// Who is asking, whatever they may ask for.
+    pub(super) fn caller(&self, headers: &HeaderMap) -> Result<Caller, Problem> {
+        let shown = token(headers)?;
+        self.doorkeeper.admit(shown).map_err(|not| self.unadmitted(not, shown.is_some()))
+    }
+
+    /// What whoever lacks a scope is told.
+    pub(super) fn missing(&self, scope: Scope) -> Problem {
+        let detail = format!("this needs the scope `{}`, which the caller does not have", scope.as_str());
+        let mut told = vec![("error", "insufficient_scope"), ("scope", scope.as_str())];
+        let address = self.doorkeeper.protected().map(Protected::address);
+        told.extend(address.as_deref().map(|address| ("resource_metadata", address)));
+        Problem::new(Kind::MissingScope, detail).challenge(&told)
+    }
+
+    fn unadmitted(&self, not: NotAdmitted, shown: bool) -> Problem {
+        if not == NotAdmitted::Unknowable {
+            return Problem::new(Kind::Unavailable, not.to_string()).hint("the operator reads why on stderr");
+        }
+        let problem = match self.doorkeeper {
             Doorkeeper::Local(_) => {
                 let detail = "a token was shown, and this door knows none: all who pass it are one and the same user";
                 Problem::new(Kind::Unauthenticated, detail).hint("send no Authorization")
             }
             Doorkeeper::Tokens(_) => {
-                Problem::new(Kind::Unauthenticated, unknown.to_string()).hint("`toolgate token new` makes a token")
+                Problem::new(Kind::Unauthenticated, not.to_string()).hint("`toolgate token new` makes a token")
             }
-        })?;
-        if !caller.may(scope) {
-            let detail = format!("this needs the scope `{}`, which the caller does not have", scope.as_str());
-            return Err(Problem::new(Kind::MissingScope, detail));
-        }
-        Ok(caller.session)
+            Doorkeeper::Jwt(_) => Problem::new(Kind::Unauthenticated, not.to_string())
+                .hint("a token that an issuer of this gate signed for it, and that has not ended"),
+        };
+        let protected = self.doorkeeper.protected();
+        let address = protected.map(Protected::address);
+        let scoped = protected.is_some_and(Protected::is_scoped);
+        let told = [
+            shown.then_some(("error", "invalid_token")),
+            address.as_deref().map(|address| ("resource_metadata", address)),
+            scoped.then_some(("scope", Scope::Calls.as_str())),
+        ];
+        problem.challenge(&told.into_iter().flatten().collect::<Vec<_>>())
+    }
+
+    /// The document for clients that can log in, where there is one.
+    pub(super) fn protected(&self) -> Option<&Protected> {
+        self.doorkeeper.protected()
     }
 
     /// The whole body, under its bounds.
@@ -220,6 +257,8 @@ impl Answering {
             .route("/v1/audit", get(audit::list))
             .route("/healthz", get(health::lives))
             .route("/readyz", get(health::ready))
+            .route(WELL_KNOWN, get(protected::document))
+            .route(&format!("{WELL_KNOWN}/{{*path}}"), get(protected::document_of))
             .fallback(|| async { Problem::new(Kind::NotFound, "there is nothing at this path") })
             .method_not_allowed_fallback(|| async {
                 Problem::new(Kind::MethodNotAllowed, "the path does not have this method").hint("see the header Allow")
@@ -241,6 +280,8 @@ impl Answering {
         let mut response = match looked {
             // Routes answer every request: their error is one that does not exist.
             Ok(()) => {
+                // What it takes to judge a token may have to be waited for, and no route does that for itself.
+                self.door.doorkeeper.prepare(token(&parts.headers).ok().flatten()).await;
                 let request = Request::from_parts(parts, Body::new(lent));
                 self.routes.call(request).await.unwrap_or_else(|never| match never {})
             }

@@ -19,6 +19,8 @@ pub(crate) struct Problem {
     /// The line and the column of the body, from 1.
     place: Option<(usize, usize)>,
     problems: Vec<toolgate::schema::Problem>,
+    /// What the header `WWW-Authenticate` says behind `Bearer`.
+    challenge: Option<Box<str>>,
 }
 
 /// The kinds of problem.
@@ -118,7 +120,7 @@ impl Kind {
 
 impl Problem {
     pub(crate) fn new(kind: Kind, detail: impl Into<Cow<'static, str>>) -> Self {
-        Self { kind, detail: detail.into(), hint: None, place: None, problems: Vec::new() }
+        Self { kind, detail: detail.into(), hint: None, place: None, problems: Vec::new(), challenge: None }
     }
 
     pub(crate) fn hint(mut self, hint: impl Into<Cow<'static, str>>) -> Self {
@@ -133,6 +135,13 @@ impl Problem {
 
     pub(crate) fn problems(mut self, problems: Vec<toolgate::schema::Problem>) -> Self {
         self.problems = problems;
+        self
+    }
+
+    /// The same, with what a client that can log in is told (RFC 6750, RFC 9728): values that nobody sent.
+    pub(crate) fn challenge(mut self, parameters: &[(&str, &str)]) -> Self {
+        let told: Vec<String> = parameters.iter().map(|(name, value)| format!("{name}=\"{value}\"")).collect();
+        self.challenge = Some(told.join(", ").into_boxed_str()).filter(|told| !told.is_empty());
         self
     }
 
@@ -157,7 +166,10 @@ impl Problem {
         if row.status == StatusCode::SERVICE_UNAVAILABLE {
             headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
         }
-        if row.status == StatusCode::UNAUTHORIZED {
+        let told = self.challenge.as_ref().and_then(|told| HeaderValue::try_from(format!("Bearer {told}")).ok());
+        if let Some(told) = told {
+            headers.insert(WWW_AUTHENTICATE, told);
+        } else if row.status == StatusCode::UNAUTHORIZED {
             headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
         response

@@ -6,7 +6,7 @@ use serde_json::Value;
 use toolgate::fields::{Fields, Problems, nearest};
 use toolgate::session::{Principal, Session, Standing};
 
-use super::{NAME, People, Unlisted, is_name};
+use super::{NAME, People, TENANT, Unlisted, is_name, is_tenant};
 
 /// The people that a folder lists.
 #[derive(Clone, Debug, Default)]
@@ -125,11 +125,12 @@ fn read_users(fields: &mut Fields<'_>, problems: &mut Problems) -> Vec<User> {
             problems.note(format!("{place}/roles"), "min_length", "a role has a name");
         }
         fields.end(problems);
-        for (key, text) in [("name", &name), ("tenant", &tenant)] {
-            // `USER@TENANT` must be read in one way only, and shown as it is.
-            if text.as_ref().is_some_and(|text| !is_name(text)) {
-                problems.note(format!("{place}/{key}"), "pattern", NAME);
-            }
+        // `USER@TENANT` must be read in one way only, and shown as it is.
+        if name.as_ref().is_some_and(|name| !is_name(name)) {
+            problems.note(format!("{place}/name"), "pattern", NAME);
+        }
+        if tenant.as_ref().is_some_and(|tenant| !is_tenant(tenant)) {
+            problems.note(format!("{place}/tenant"), "pattern", TENANT);
         }
         if let (Some(name), Some(tenant)) = (name, tenant) {
             let user = User { name, tenant, roles };

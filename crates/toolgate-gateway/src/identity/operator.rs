@@ -4,10 +4,10 @@ use std::os::unix::fs::MetadataExt;
 
 use toolgate::session::{Principal, Session};
 
-use super::{NAME, Unlisted, is_name};
+use super::{TENANT, Unlisted, is_tenant};
 
 /// Who vouches for the operator.
-const ISSUER: &str = "os";
+pub(super) const ISSUER: &str = "os";
 
 /// The session of the operating-system user in a tenant. INVARIANT (no borrowed role): a folder says nothing of them, so
 /// they have no roles.
@@ -16,8 +16,8 @@ pub(super) fn session(tenant: Option<&str>) -> Result<Session, Unlisted> {
         return Err(Unlisted::new("whose approvals? the folder lists no users to tell the tenant by")
             .hint("say --tenant TENANT"));
     };
-    if !is_name(tenant) {
-        return Err(Unlisted::new(format!("this names no tenant: {NAME}")));
+    if !is_tenant(tenant) {
+        return Err(Unlisted::new(format!("this names no tenant: {TENANT}")));
     }
     Ok(Session::new(principal()?, tenant))
 }

@@ -19,6 +19,8 @@ impl Identity {
     pub(crate) fn people(&self) -> People {
         match self {
             Self::Local(local) => local.people(),
+            // Issuers list nobody: what is known is the tenants that they may speak for.
+            Self::Jwt(jwt) => People { tenants: jwt.tenants().unwrap_or_default(), roles: BTreeSet::new() },
             // A file that cannot be read lists nobody; what is wrong with it is told elsewhere.
             Self::Tokens(tokens) => tokens.all().map_or_else(
                 |_| People::default(),

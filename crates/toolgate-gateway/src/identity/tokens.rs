@@ -7,9 +7,7 @@
 //!        state/tokens.toml --- Watched ---> list in memory, read again whenever the file is another one
 //! ```
 
-mod file;
 mod list;
-mod watched;
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -23,12 +21,12 @@ use toolgate::fields::{Fields, Problems};
 use toolgate::json::Digest;
 use toolgate::session::{Principal, Session, Standing, Tags};
 
-use super::{Caller, Scope, Unauthenticated, Unlisted, parse_person};
-use crate::cli::journal;
+use super::watched::{Kind, Watched};
+use super::{Caller, NotAdmitted, Scope, Unlisted, file, parse_person};
+use crate::cli::{FailureCode, journal};
 use crate::config::{Finding, LoadError};
 use list::List;
 pub(crate) use list::{ROLE, is_role};
-use watched::Watched;
 
 /// The tokens of a folder.
 #[derive(Clone)]
@@ -36,7 +34,7 @@ pub struct Tokens {
     /// The file, as the folder names it.
     name: PathBuf,
     path: PathBuf,
-    watched: Arc<Watched>,
+    watched: Arc<Watched<List>>,
     clock: Arc<dyn Clock>,
 }
 
@@ -131,13 +129,21 @@ impl Tokens {
 
     fn at(dir: &Path, name: &Path, clock: Arc<dyn Clock>) -> Self {
         let path = dir.join(name);
-        Self { name: name.to_owned(), watched: Arc::new(Watched::new(name, &path, journal())), path, clock }
+        let kind = Kind {
+            parse: List::parse,
+            absent: Some(List::default),
+            code: FailureCode::TokensUnreadable,
+            without: "nobody is admitted by token",
+            again: "the tokens can be read again",
+        };
+        Self { name: name.to_owned(), watched: Arc::new(Watched::new(name, &path, kind, journal())), path, clock }
     }
 
     /// Who shows `token`. What is unknown, wrong, expired or revoked has one answer.
-    pub(super) fn admit(&self, token: &str) -> Result<Caller, Unauthenticated> {
-        let token = self.find(token).ok_or(Unauthenticated)?;
-        Ok(Caller { session: token.session(), scopes: token.scopes })
+    pub(super) fn admit(&self, token: &str) -> Result<Caller, NotAdmitted> {
+        let token = self.find(token).ok_or(NotAdmitted::Unauthenticated)?;
+        let left = token.expires_at.map(|end| Duration::from_millis(end.0.saturating_sub(self.clock.now().0)));
+        Ok(Caller { session: token.session(), scopes: token.scopes, left })
     }
 
     fn find(&self, shown: &str) -> Option<Token> {
@@ -146,14 +152,14 @@ impl Tokens {
         }
         let digest = Digest::of(shown.as_bytes());
         let id = shown.strip_prefix(PREFIX)?.split('_').next()?;
-        let list = self.watched.list()?;
+        let list = self.watched.now()?;
         let token = list.find(id)?;
         let active = token.state_at(self.clock.now()) == State::Active;
         (same(&token.digest, &digest) && active).then(|| token.clone())
     }
 
-    /// The session of whoever makes calls at the command line, by the token that the environment holds.
-    pub(super) fn session(&self, named: Option<&str>, shown: Option<&str>) -> Result<Session, Unlisted> {
+    /// Whoever makes calls at the command line, by the token that the environment holds.
+    pub(super) fn caller(&self, named: Option<&str>, shown: Option<&str>) -> Result<Caller, Unlisted> {
         const HINT: &str = "set TOOLGATE_TOKEN to a token of this folder; `toolgate token new` makes one";
         if named.is_some() {
             return Err(Unlisted::nobody_by_name());
@@ -163,11 +169,11 @@ impl Tokens {
                 Unlisted::new("nobody is asking: the people of this folder are known by their tokens").hint(HINT)
             );
         };
-        let caller = self.admit(shown).map_err(|Unauthenticated| {
-            Unlisted::new("TOOLGATE_TOKEN admits nobody: it is unknown, expired or revoked").hint(HINT)
-        })?;
+        let caller = self
+            .admit(shown)
+            .map_err(|_| Unlisted::new("TOOLGATE_TOKEN admits nobody: it is unknown, expired or revoked").hint(HINT))?;
         match caller.scopes.contains(&Scope::Calls) {
-            true => Ok(caller.session),
+            true => Ok(caller),
             false => Err(Unlisted::new("the token in TOOLGATE_TOKEN is not for calls")
                 .hint("`toolgate token new` takes --scope calls")),
         }
@@ -192,7 +198,7 @@ impl Tokens {
         let theirs = |token: &&Token| {
             token.user == principal.subject && token.tenant == tenant && token.state_at(now) == State::Active
         };
-        let list = self.watched.list();
+        let list = self.watched.now();
         list.iter().flat_map(|list| list.iter()).filter(theirs).cloned().collect()
     }
 

@@ -13,6 +13,8 @@
 mod codes;
 mod door;
 mod folder;
+#[path = "../issuer/mod.rs"]
+mod issuer;
 mod lab;
 mod pattern;
 #[path = "../peers/mod.rs"]

@@ -35,6 +35,7 @@ mod tags;
 mod tokens;
 mod told;
 mod unread;
+mod vouched;
 mod warnings;
 
 use std::path::Path;

@@ -61,12 +61,17 @@ pub(crate) enum Reservation {
 
 /// What a lease outlasts the deadline by.
 const GRACE: Duration = Duration::from_secs(5);
+/// What is told of a session that ended before its call could begin.
+const ENDED: &str = "The sign-in of whoever asks has ended before this call could begin. Nothing was done.";
 
 impl Reserve {
     pub(crate) fn new(store: Store, clock: Arc<dyn Clock>, redaction: Redaction) -> Self {
         Self { store, clock, redaction }
     }
 
+    /// INVARIANT (judged at dispatch): whoever has waited until their session ended begins nothing, and is shown nothing
+    /// of what was done before.
+    ///
     /// `intent` writes the record that becomes durable with the reservation. Only a read that uses no consent and takes
     /// of no limit needs none: nothing of it has to be known afterwards before it is safe to go on.
     pub(crate) async fn enter(
@@ -74,6 +79,9 @@ impl Reserve {
         mut permitted: Permitted,
         intent: impl FnOnce(&Permitted) -> Record,
     ) -> Result<Reservation, Stop> {
+        if permitted.informed().admitted().session().has_ended(self.clock.now()) {
+            return Err(refuse(permitted, Refusal::before(Code::Unauthenticated).message(ENDED)));
+        }
         match permitted.informed().action().map(|action| &action.recalled) {
             Some(Recalled::Replay(_)) => return Err(replay(permitted)),
             Some(Recalled::Conflict) => return Err(refuse(permitted, Refusal::before(Code::KeyConflict))),

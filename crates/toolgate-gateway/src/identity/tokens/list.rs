@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
-use std::io::{ErrorKind, Read};
+use std::io::ErrorKind;
 use std::path::Path;
 
 use serde_json::{Map, Value};
@@ -11,7 +11,8 @@ use toolgate::fields::{Fields, Problems, nearest};
 use toolgate::json::Digest;
 use toolgate::session::{BadTag, Tags};
 
-use super::super::{NAME, Scope, is_name};
+use super::super::file::{read_text, unreadable};
+use super::super::{NAME, Scope, TENANT, is_name, is_tenant};
 use super::{ID_LENGTH, Token};
 use crate::config::{Finding, Located};
 
@@ -22,9 +23,6 @@ pub(super) struct List {
     /// INVARIANT (one token an id): where each stands.
     places: HashMap<String, usize>,
 }
-
-/// The largest file that is read, in bytes.
-const SIZE: u64 = 64 * 1024 * 1024;
 
 const HEAD: &str = "\
 # The tokens of this gate. Of each only a digest is kept; `toolgate token new|list|revoke` writes this file.
@@ -155,10 +153,11 @@ fn read_token(table: &Map<String, Value>, at: &str, problems: &mut Problems) -> 
     let expires_at = expires_at.map(|text| moment("expires_at", &text, problems));
     let revoked_at = revoked_at.map(|text| moment("revoked_at", &text, problems));
     fields.end(problems);
-    for (key, text) in [("user", &user), ("tenant", &tenant)] {
-        if text.as_ref().is_some_and(|text| !is_name(text)) {
-            problems.note(format!("{at}/{key}"), "pattern", NAME);
-        }
+    if user.as_ref().is_some_and(|user| !is_name(user)) {
+        problems.note(format!("{at}/user"), "pattern", NAME);
+    }
+    if tenant.as_ref().is_some_and(|tenant| !is_tenant(tenant)) {
+        problems.note(format!("{at}/tenant"), "pattern", TENANT);
     }
     if id.as_ref().is_some_and(|id| !is_id(id)) {
         problems.note(format!("{at}/id"), "pattern", format!("expected {ID_LENGTH} hexadecimal digits in lower case"));
@@ -219,22 +218,4 @@ fn is_id(id: &str) -> bool {
 /// A text in the quotes of TOML, which are those of JSON for everything that can stand here.
 fn quoted(text: &str) -> String {
     Value::from(text).to_string()
-}
-
-pub(super) fn unreadable(name: &Path, error: &std::io::Error) -> Finding {
-    let message = match error.kind() {
-        ErrorKind::InvalidData => "the file is not UTF-8".to_owned(),
-        ErrorKind::PermissionDenied => "the file may not be read".to_owned(),
-        ErrorKind::FileTooLarge => "the file is larger than 64 MB".to_owned(),
-        kind => format!("the file cannot be read: {kind}"),
-    };
-    Finding::of_file(name, "unreadable", message)
-}
-
-/// The text of an open file.
-pub(super) fn read_text(file: &File) -> std::io::Result<String> {
-    let mut text = String::new();
-    let read = file.take(SIZE + 1).read_to_string(&mut text)?;
-    let fits = u64::try_from(read).is_ok_and(|read| read <= SIZE);
-    if fits { Ok(text) } else { Err(ErrorKind::FileTooLarge.into()) }
 }

@@ -83,6 +83,20 @@ fn a_token_admits_whom_it_was_given_to_with_its_roles_and_its_scopes() {
 }
 
 #[test]
+fn the_session_of_a_token_ends_with_it_whatever_time_it_is_for_the_gate() {
+    let house = House::new();
+    let (shown, _) = house.tokens().issue(Grant { lasts: Some(HOUR), ..grant("alice", &[]) }).unwrap();
+    house.clock.advance(HOUR / 4);
+    let caller = house.door().admit(Some(&shown)).unwrap();
+    let (now, left) = (Millis(5), HOUR / 4 * 3);
+    let session = caller.session_from(now);
+    let end = now.after(left);
+    assert!(!session.has_ended(Millis(end.0 - 1)) && session.has_ended(end));
+    let (endless, _) = house.tokens().issue(grant("bob", &[])).unwrap();
+    assert!(!house.door().admit(Some(&endless)).unwrap().session_from(now).has_ended(Millis(u64::MAX)));
+}
+
+#[test]
 fn a_token_keeps_its_tags_and_one_without_any_says_nothing_of_them() {
     let house = House::new();
     let tags = Tags::of("refunds").unwrap().or(Tags::of("orders").unwrap());
@@ -112,7 +126,11 @@ fn tags_that_say_nothing_are_a_fault_and_never_all_tools() {
 fn all_that_is_wrong_with_a_token_has_one_answer() {
     let house = House::new();
     let door = house.door();
-    assert_eq!(door.admit(Some("tg_000000000000_a")).unwrap_err(), Unauthenticated, "before there is a file");
+    assert_eq!(
+        door.admit(Some("tg_000000000000_a")).unwrap_err(),
+        NotAdmitted::Unauthenticated,
+        "before there is a file"
+    );
     let (alices, alice) = house.tokens().issue(grant("alice", &[])).unwrap();
     let (bobs, bob) = house.tokens().issue(Grant { lasts: Some(HOUR), ..grant("bob", &[]) }).unwrap();
     let (revoked, carol) = house.tokens().issue(grant("carol", &[])).unwrap();
@@ -139,9 +157,9 @@ fn all_that_is_wrong_with_a_token_has_one_answer() {
         revoked,
     ];
     for token in wrong {
-        assert_eq!(door.admit(Some(&token)).unwrap_err(), Unauthenticated, "{token}");
+        assert_eq!(door.admit(Some(&token)).unwrap_err(), NotAdmitted::Unauthenticated, "{token}");
     }
-    assert_eq!(door.admit(None).unwrap_err(), Unauthenticated);
+    assert_eq!(door.admit(None).unwrap_err(), NotAdmitted::Unauthenticated);
     assert!(door.admit(Some(&alices)).is_ok());
 }
 
@@ -155,7 +173,7 @@ fn a_running_door_goes_by_new_and_by_revoked_tokens_at_once() {
         assert!(door.admit(Some(&shown)).is_ok(), "{user} stays");
         let revoked = house.tokens().revoke(&token.id).unwrap().unwrap();
         assert_eq!(revoked.revoked_at, Some(MORNING));
-        assert_eq!(door.admit(Some(&shown)).unwrap_err(), Unauthenticated, "{user} goes");
+        assert_eq!(door.admit(Some(&shown)).unwrap_err(), NotAdmitted::Unauthenticated, "{user} goes");
     }
 }
 
@@ -170,8 +188,8 @@ fn a_file_of_the_same_length_in_its_place_is_another_file() {
     house.rewrite(&text.replace(&of_alice, "-").replace(&of_bob, &of_alice).replace("\"-\"", &format!("\"{of_bob}\"")));
     assert_eq!(house.text().len(), text.len());
     assert_ne!(house.text(), text);
-    assert_eq!(door.admit(Some(&alices)).unwrap_err(), Unauthenticated);
-    assert_eq!(door.admit(Some(&bobs)).unwrap_err(), Unauthenticated);
+    assert_eq!(door.admit(Some(&alices)).unwrap_err(), NotAdmitted::Unauthenticated);
+    assert_eq!(door.admit(Some(&bobs)).unwrap_err(), NotAdmitted::Unauthenticated);
 }
 
 #[test]
@@ -256,7 +274,7 @@ fn a_file_that_cannot_be_read_admits_nobody_until_it_is_mended() {
         assert!(door.admit(Some(&shown)).is_ok());
         assert_eq!(tokens.roles(&alice, "acme"), Some(BTreeSet::from(["support".to_owned()])));
         house.rewrite(&broken);
-        assert_eq!(door.admit(Some(&shown)).unwrap_err(), Unauthenticated, "{broken}");
+        assert_eq!(door.admit(Some(&shown)).unwrap_err(), NotAdmitted::Unauthenticated, "{broken}");
         assert_eq!(tokens.roles(&alice, "acme"), Some(BTreeSet::new()), "nobody's approval counts");
         let told = findings(house.tokens().issue(grant("bob", &[])).unwrap_err());
         assert!(told[0].starts_with("state/tokens.toml:"), "{told:?}");
@@ -265,13 +283,13 @@ fn a_file_that_cannot_be_read_admits_nobody_until_it_is_mended() {
         house.rewrite(&whole);
     }
     fs::write(house.path(), [0xff, 0xfe]).unwrap();
-    assert_eq!(door.admit(Some(&shown)).unwrap_err(), Unauthenticated);
+    assert_eq!(door.admit(Some(&shown)).unwrap_err(), NotAdmitted::Unauthenticated);
     fs::remove_file(house.path()).unwrap();
     for _ in 0..2 {
-        assert_eq!(door.admit(Some(&shown)).unwrap_err(), Unauthenticated);
+        assert_eq!(door.admit(Some(&shown)).unwrap_err(), NotAdmitted::Unauthenticated);
     }
     fs::create_dir(house.path()).unwrap();
-    assert_eq!(door.admit(Some(&shown)).unwrap_err(), Unauthenticated);
+    assert_eq!(door.admit(Some(&shown)).unwrap_err(), NotAdmitted::Unauthenticated);
     fs::remove_dir(house.path()).unwrap();
     house.rewrite(&whole);
     assert!(door.admit(Some(&shown)).is_ok());
@@ -341,9 +359,9 @@ fn at_the_command_line_the_environment_says_who_is_asking() {
     let (calls, token) = tokens.issue(grant("alice", &["support"])).unwrap();
     let (audits, _) =
         tokens.issue(Grant { scopes: BTreeSet::from([Scope::Audit]), ..grant("carol", &["support"]) }).unwrap();
-    let session = tokens.session(None, Some(&calls)).unwrap();
+    let session = tokens.caller(None, Some(&calls)).unwrap().session;
     assert_eq!((session.principal(), session.tenant()), (&token.principal(), "acme"));
-    let hint = |named, shown| tokens.session(named, shown).unwrap_err().hint.unwrap();
+    let hint = |named, shown| tokens.caller(named, shown).unwrap_err().hint.unwrap();
     assert!(hint(None, None).contains("TOOLGATE_TOKEN"));
     assert!(hint(None, Some("tg_nobody_x")).contains("TOOLGATE_TOKEN"));
     assert!(hint(None, Some(&audits)).contains("--scope calls"));

@@ -111,7 +111,7 @@ fn every_answer_is_as_its_schema_says() {
     let given = Run::of(&mut toolgate(&[&grant[..], &["--json"]].concat()), "").json();
     let stand = given["id"].as_str().unwrap();
     let policies = folder.join("policies").to_str().unwrap().to_owned();
-    let answers: [(&str, &[&str], i32); 61] = [
+    let answers: [(&str, &[&str], i32); 62] = [
         ("init", &["init", &new, "--dry-run"], 0),
         ("init", &["init", &new], 0),
         ("init", &import, 0),

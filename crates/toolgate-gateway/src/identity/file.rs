@@ -1,15 +1,19 @@
 //! The file on the disk: one writer at a time, and for its readers whole at every moment.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
 use std::path::{Path, PathBuf};
 
+use crate::config::Finding;
 use crate::state::make_folder;
 use toolgate::json::Digest;
 
 /// A new file beside another one; what is left of it goes when it is dropped.
 struct Draft(PathBuf);
+
+/// The largest file that is read, in bytes.
+const SIZE: u64 = 64 * 1024 * 1024;
 
 /// Keeps all others from changing the file at `path`, until it is dropped. It makes the folder where there is none.
 pub(super) fn lock(path: &Path) -> io::Result<File> {
@@ -46,6 +50,25 @@ fn give(file: &File, path: &Path) {
         // Only root may. The others own what they make, and whoever cannot read it says so.
         let _ = fchown(file, Some(theirs.uid()), Some(theirs.gid()));
     }
+}
+
+/// The text of an open file.
+pub(super) fn read_text(file: &File) -> io::Result<String> {
+    let mut text = String::new();
+    let read = file.take(SIZE + 1).read_to_string(&mut text)?;
+    let fits = u64::try_from(read).is_ok_and(|read| read <= SIZE);
+    if fits { Ok(text) } else { Err(ErrorKind::FileTooLarge.into()) }
+}
+
+/// What is wrong with a file that cannot be read, which findings call `name`.
+pub(super) fn unreadable(name: &Path, error: &io::Error) -> Finding {
+    let message = match error.kind() {
+        ErrorKind::InvalidData => "the file is not UTF-8".to_owned(),
+        ErrorKind::PermissionDenied => "the file may not be read".to_owned(),
+        ErrorKind::FileTooLarge => "the file is larger than 64 MB".to_owned(),
+        kind => format!("the file cannot be read: {kind}"),
+    };
+    Finding::of_file(name, "unreadable", message)
 }
 
 fn folder_of(path: &Path) -> &Path {

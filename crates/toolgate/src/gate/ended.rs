@@ -1,0 +1,121 @@
+//! A session that ends while a call of it waits: it is judged again when the call would begin.
+
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test may panic")]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+use tokio::sync::Semaphore;
+
+use super::Gate;
+use crate::backend::{Answer, Backend, Dispatch, Found, Looking, Lookup, Running};
+use crate::call::Call;
+use crate::clock::{Clock, ManualClock, Millis};
+use crate::contract::Tool;
+use crate::ledger::Store;
+use crate::refusal::{Code, Effect};
+use crate::reply::Reply;
+use crate::session::{Principal, Session};
+
+const NOON: Millis = Millis(1_796_000_000_000);
+/// What is left of the token when the call comes, and how much later it is accepted all the same.
+const LEFT: Duration = Duration::from_secs(10);
+const LEEWAY: Duration = Duration::from_secs(30);
+
+/// A backend that counts what it runs, and waits to be let go on.
+#[derive(Default)]
+struct Counter {
+    begun: AtomicUsize,
+    /// Where there is one, whoever runs waits for it.
+    hold: Option<Semaphore>,
+}
+
+impl Backend for Counter {
+    fn run(&self, _: Dispatch) -> Running<'_> {
+        Box::pin(async {
+            self.begun.fetch_add(1, Ordering::SeqCst);
+            if let Some(hold) = &self.hold {
+                let _ = hold.acquire().await;
+            }
+            Answer::done("{}")
+        })
+    }
+
+    fn look(&self, _: Lookup) -> Looking<'_> {
+        Box::pin(async { Found::Absent })
+    }
+}
+
+fn keys(value: Value) -> Map<String, Value> {
+    value.as_object().unwrap().clone()
+}
+
+fn gate(clock: &Arc<ManualClock>, counter: &Arc<Counter>) -> Gate {
+    let input =
+        json!({"properties": {"account": {"type": "string"}, "amount": {"type": "integer"}}, "required": ["account"]});
+    let pay = keys(json!({
+        "description": "Pays. Moves money.", "effect": "write", "deadline": "60s", "input": input,
+        "lane": {"key": ["{account}"]},
+    }));
+    let look = keys(json!({"description": "Looks.", "effect": "read", "input": input}));
+    Gate::builder()
+        .tool(Tool::new("pay", pay, Arc::clone(counter) as _))
+        .tool(Tool::new("look", look, Arc::clone(counter) as _))
+        .policy("permit (principal, action, resource);")
+        .clock(Arc::clone(clock) as _)
+        .store(Store::memory())
+        .build()
+        .unwrap()
+}
+
+fn alice() -> Session {
+    Session::new(Principal::new("https://id.example.com", "u_1"), "acme")
+}
+
+fn pay(amount: i64) -> Call {
+    Call::new(format!("call_{amount}"), "pay", json!({"account": "acc_71", "amount": amount}).to_string())
+}
+
+fn is_over(reply: &Reply) {
+    assert_eq!((reply.code(), reply.effect()), (Some(Code::Unauthenticated), Effect::None), "{reply:?}");
+}
+
+#[tokio::test]
+async fn a_call_that_waited_in_its_lane_until_the_token_ended_was_run() {
+    let clock = Arc::new(ManualClock::at(NOON));
+    let counter = Arc::new(Counter { hold: Some(Semaphore::new(0)), ..Counter::default() });
+    let gate = gate(&clock, &counter);
+    let (ahead, behind) = (gate.clone(), gate.clone());
+    let ahead = tokio::spawn(async move { ahead.call(pay(1), &alice()).await.unwrap() });
+    while counter.begun.load(Ordering::SeqCst) == 0 {
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    let ends = alice().until(NOON.after(LEFT + LEEWAY));
+    let behind = tokio::spawn(async move { behind.call(pay(500), &ends).await.unwrap() });
+    // It has its place in the lane, and 120 s go by.
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    clock.advance(Duration::from_secs(120));
+    counter.hold.as_ref().unwrap().close();
+    assert_eq!(ahead.await.unwrap().code(), None);
+    is_over(&behind.await.unwrap());
+    assert_eq!(counter.begun.load(Ordering::SeqCst), 1, "the second one was never sent");
+}
+
+#[tokio::test]
+async fn a_session_is_good_until_the_moment_in_which_it_ends() {
+    let clock = Arc::new(ManualClock::at(NOON));
+    let counter = Arc::new(Counter::default());
+    let gate = gate(&clock, &counter);
+    let end = NOON.after(LEFT);
+    let session = alice().until(end);
+    assert_eq!(gate.call(pay(1), &session).await.unwrap().code(), None);
+    clock.set(Millis(end.0 - 1));
+    assert!(gate.call(pay(1), &session).await.unwrap().replayed());
+    clock.set(end);
+    is_over(&gate.call(pay(1), &session).await.unwrap());
+    is_over(&gate.call(pay(2), &session).await.unwrap());
+    is_over(&gate.call(Call::new("c", "look", json!({"account": "acc_71"}).to_string()), &session).await.unwrap());
+    assert_eq!((clock.now(), counter.begun.load(Ordering::SeqCst)), (end, 1));
+}
