@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex};
 use data_encoding::BASE64;
 use ring::hmac;
 use serde_json::{Value, json};
+use tempfile::NamedTempFile;
 use toolgate::Gate;
 use toolgate::backend::FakeTool;
 use toolgate::call::Call;
@@ -97,14 +98,15 @@ impl Listener {
 /// What the operator heard.
 type Told = Arc<Mutex<Vec<String>>>;
 
-fn messenger(listener: &Listener) -> (Messenger, Told) {
-    let folder = tempfile::tempdir().unwrap().keep();
-    std::fs::write(folder.join("secret"), format!("whsec_{}\n", BASE64.encode(&KEY))).unwrap();
-    let wanted = Webhook::of(&listener.url, &folder.join("secret"));
+/// A messenger, what the operator hears of it, and the file of its secret.
+fn messenger(listener: &Listener) -> (Messenger, Told, NamedTempFile) {
+    let file = NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), format!("whsec_{}\n", BASE64.encode(&KEY))).unwrap();
+    let wanted = Webhook::of(&listener.url, file.path());
     let told = Told::default();
     let say = Arc::clone(&told);
     let say: Say = Arc::new(move |said| say.lock().unwrap().push(format!("{said:?}")));
-    (Messenger::new(Some(wanted), say), told)
+    (Messenger::new(Some(wanted), say), told, file)
 }
 
 fn gate(store: &Store) -> Gate {
@@ -147,7 +149,7 @@ fn ask(gate: &Gate, cents: i64) -> String {
 fn whoever_listens_is_told_once_in_a_signed_request_without_the_arguments() {
     let (store, listener) = (Store::memory(), Listener::answering(&["204 No Content"]));
     let gate = gate(&store);
-    let (messenger, told) = messenger(&listener);
+    let (messenger, told, _secret) = messenger(&listener);
     messenger.attend(&store).unwrap();
     let id = ask(&gate, 900);
     assert_eq!(ask(&gate, 900), id, "the same call asks nobody twice");
@@ -171,7 +173,7 @@ fn whoever_listens_is_told_once_in_a_signed_request_without_the_arguments() {
 fn what_was_not_taken_is_told_again_under_its_id_and_no_redirect_is_followed() {
     let (store, listener) = (Store::memory(), Listener::answering(&["503 Busy", "302 Found", "200 OK"]));
     let gate = gate(&store);
-    let (messenger, told) = messenger(&listener);
+    let (messenger, told, _secret) = messenger(&listener);
     messenger.attend(&store).unwrap();
     ask(&gate, 900);
     let heard = listener.wait_for(3);
@@ -189,7 +191,7 @@ fn what_a_process_left_untold_the_next_one_tells_unless_it_was_answered() {
     let (left, answered) = (ask(&gate, 900), ask(&gate, 901));
     runtime().block_on(gate.approve(&answered, &person("mia", "manager"))).unwrap();
     let listener = Listener::answering(&["200 OK"]);
-    let (messenger, _) = messenger(&listener);
+    let (messenger, _, _secret) = messenger(&listener);
     messenger.attend(&store).unwrap();
     messenger.finish();
     let heard = listener.heard();
@@ -201,7 +203,7 @@ fn two_processes_do_not_both_tell_of_one() {
     let store = Store::memory();
     let gate = gate(&store);
     let listener = Listener::answering(&["200 OK"]);
-    let (one, two) = (messenger(&listener).0, messenger(&listener).0);
+    let ((one, _, _one), (two, _, _two)) = (messenger(&listener), messenger(&listener));
     one.attend(&store).unwrap();
     two.attend(&store).unwrap();
     let ids: std::collections::BTreeSet<String> = (0..8).map(|cents| ask(&gate, 900 + cents)).collect();

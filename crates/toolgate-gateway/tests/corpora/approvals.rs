@@ -205,8 +205,8 @@ fn done(row: &Value, kind: Kind) {
                 desk.clock.advance(Duration::from_millis(passed));
                 let reply = desk.call(&alice, RIGHT, Some(&granted));
                 assert_eq!(came(&reply), code(&expected[index]), "{id} variant {index}");
-                let calls = row["expect"]["backend_calls"][index].as_u64().unwrap();
-                assert_eq!(desk.payout.calls().len() as u64, calls, "{id} variant {index}");
+                let calls = usize::try_from(row["expect"]["backend_calls"][index].as_u64().unwrap()).unwrap();
+                assert_eq!(desk.payout.calls().len(), calls, "{id} variant {index}");
             }
         }
         Kind::OtherContract => {

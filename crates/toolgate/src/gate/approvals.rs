@@ -11,9 +11,10 @@ use tokio_util::sync::CancellationToken;
 use super::Gate;
 use super::records::{self, Heading};
 use crate::approval::{Approval, Capacity, Decision, Edited, NotDecided};
+use crate::audit::Record;
 use crate::call::Call;
 use crate::fault::Fault;
-use crate::ledger::{Answer, Asking, Edit, Full, Proposed, StoreError};
+use crate::ledger::{Answer, Asking, Edit, Full, Proposed};
 use crate::refusal::{Code, Refusal, Retry};
 use crate::schema::Mark;
 use crate::session::Session;
@@ -46,10 +47,16 @@ pub enum NotEdited {
     Fault(#[from] Fault),
 }
 
-/// What becomes of an edited call once it was judged.
+/// An edited call that was judged and can be asked for.
 struct Judged {
     approval: Approval,
-    record: Box<dyn FnOnce(&Approval) -> crate::audit::Record + Send>,
+    record: Box<dyn FnOnce(&Approval) -> Record + Send>,
+}
+
+/// An edited call that cannot, and what the record tells of it as a call.
+struct Unfit {
+    reason: NotEdited,
+    record: Option<Record>,
 }
 
 /// How often the store is looked at for an answer that another process took.
@@ -58,8 +65,6 @@ const LOOK: Duration = Duration::from_millis(500);
 const ROOM: Duration = Duration::from_secs(60);
 /// What a secret is masked by begins with this; a digest may follow.
 const SECRET: &str = "[secret";
-/// The id of an edited call, which no model gave.
-const CALL_ID: &str = "edited";
 
 impl Gate {
     /// The newest approvals of the session's tenant, a thousand at most, newest first.
@@ -129,7 +134,10 @@ impl Gate {
         let decided = decided.unwrap_or(Err(NotDecided::Store));
         match &decided {
             Ok(_) => self.line.answered.notify_waiters(),
-            Err(reason) => self.recorder.put(records::not_decided(id, by, records::said(decision), reason, now)).await,
+            Err(reason) => {
+                let why = reason.to_string();
+                self.recorder.put(records::not_decided(id, by, records::said(decision), &why, now)).await;
+            }
         }
         decided
     }
@@ -150,22 +158,28 @@ impl Gate {
         let now = self.now();
         let edited = match self.judged(id, arguments, by, capacity).await {
             Ok(judged) => self.exchange(id, judged, by, capacity).await,
-            Err(reason) => Err(reason),
+            Err(Unfit { reason, record }) => {
+                if let Some(record) = record {
+                    self.recorder.put(record).await;
+                }
+                Err(reason)
+            }
         };
         match &edited {
             Ok(_) => self.line.answered.notify_waiters(),
-            Err(NotEdited::NotDecided(reason)) => {
-                self.recorder.put(records::not_decided(id, by, records::EDIT, reason, now)).await;
+            // That a call is refused stands on record as theirs who asked; that it was tried, as theirs who edited.
+            Err(reason) => {
+                let why = match reason {
+                    NotEdited::Refused(refusal) => format!("the edited call is refused as {}", refusal.code()),
+                    NotEdited::NotDecided(_)
+                    | NotEdited::Same
+                    | NotEdited::Masked
+                    | NotEdited::NeedsNobody
+                    | NotEdited::Made
+                    | NotEdited::Fault(_) => reason.to_string(),
+                };
+                self.recorder.put(records::not_decided(id, by, records::EDIT, &why, now)).await;
             }
-            // The refusal of the call is on record as one.
-            Err(
-                NotEdited::Same
-                | NotEdited::Masked
-                | NotEdited::Refused(_)
-                | NotEdited::NeedsNobody
-                | NotEdited::Made
-                | NotEdited::Fault(_),
-            ) => {}
         }
         edited
     }
@@ -180,7 +194,10 @@ impl Gate {
     ) -> Result<Approval, NotEdited> {
         let _running = self.tasks.token();
         self.ready()?;
-        Ok(self.judged(id, arguments, by, capacity).await?.approval)
+        match self.judged(id, arguments, by, capacity).await {
+            Ok(judged) => Ok(judged.approval),
+            Err(unfit) => Err(unfit.reason),
+        }
     }
 
     async fn sought(&self, id: &str, by: &Session) -> Result<Approval, NotDecided> {
@@ -189,11 +206,12 @@ impl Gate {
     }
 
     /// The edited call passes the stages that a call passes before it runs, and must come out as one that waits.
-    async fn judged(&self, id: &str, arguments: &[u8], by: &Session, capacity: Capacity) -> Result<Judged, NotEdited> {
+    async fn judged(&self, id: &str, arguments: &[u8], by: &Session, capacity: Capacity) -> Result<Judged, Unfit> {
         let old = self.sought(id, by).await?;
         old.is_open_to(by, capacity, self.now())?;
+        let call = Call::new(format!("edit of {}", old.id), old.tool.as_str(), arguments);
         let session = self.line.permit.requester_today(&old);
-        let named = self.line.admit.named(Call::new(CALL_ID, old.tool.as_str(), arguments), &session);
+        let named = self.line.admit.named(call, &session);
         let heading = Arc::new(Heading::of(named.call(), &session, &self.line.redaction));
         let stop = match self.admit(named, &heading).await {
             Err(stop) => stop,
@@ -202,15 +220,15 @@ impl Gate {
                 if admitted.tool().contract.name != old.tool {
                     Stop::refused(Refusal::before(Code::UnknownTool), admitted.into_trace())
                 } else if admitted.call_digest() == old.call_digest {
-                    return Err(NotEdited::Same);
+                    return Err(NotEdited::Same.into());
                 } else if is_masked(&admitted, &old) {
-                    return Err(NotEdited::Masked);
+                    return Err(NotEdited::Masked.into());
                 } else {
                     match self.line.inform.enter(admitted, &redactor, &CancellationToken::new()).await {
                         Err(stop) => stop,
                         Ok(informed) => match self.line.permit.enter(informed) {
-                            Ok(permitted) if permitted.informed().runs() => return Err(NotEdited::NeedsNobody),
-                            Ok(_) => return Err(NotEdited::Made),
+                            Ok(permitted) if permitted.informed().runs() => return Err(NotEdited::NeedsNobody.into()),
+                            Ok(_) => return Err(NotEdited::Made.into()),
                             Err(denied) => denied.into_stop(),
                         },
                     }
@@ -225,11 +243,11 @@ impl Gate {
                 Ok(Judged { approval, record: heading.proposed(&stop.trace, now) })
             }
             Halt::Refused(refusal) => {
-                self.recorder.put(heading.refused(&refusal, &stop.trace, now)).await;
-                Err(NotEdited::Refused(refusal))
+                let record = Some(heading.refused(&refusal, &stop.trace, now));
+                Err(Unfit { reason: NotEdited::Refused(refusal), record })
             }
-            Halt::Replayed { .. } => Err(NotEdited::Made),
-            Halt::Fault(fault) => Err(NotEdited::Fault(fault)),
+            Halt::Replayed { .. } => Err(NotEdited::Made.into()),
+            Halt::Fault(fault) => Err(NotEdited::Fault(fault).into()),
         }
     }
 
@@ -254,9 +272,15 @@ impl Gate {
     }
 }
 
-impl From<StoreError> for NotEdited {
-    fn from(error: StoreError) -> Self {
-        Self::Fault(Fault::Store(error))
+impl From<NotEdited> for Unfit {
+    fn from(reason: NotEdited) -> Self {
+        Self { reason, record: None }
+    }
+}
+
+impl From<NotDecided> for Unfit {
+    fn from(reason: NotDecided) -> Self {
+        NotEdited::NotDecided(reason).into()
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use serde_json::{Map, Value, json};
 
 use super::erasure::Erased;
-use crate::approval::{Approval, Decision, NotDecided};
+use crate::approval::{Approval, Decision};
 use crate::audit::{Kind, Record};
 use crate::backend::Case;
 use crate::call::{Call, Ref};
@@ -334,14 +334,14 @@ pub(super) fn edited(by: Session, now: Millis) -> Box<dyn FnOnce(&Approval) -> R
 }
 
 /// The record of a person's answer that does not count.
-pub(super) fn not_decided(id: &str, by: &Session, decision: &str, reason: &NotDecided, now: Millis) -> Record {
+pub(super) fn not_decided(id: &str, by: &Session, decision: &str, why: &str, now: Millis) -> Record {
     let body = json!({
         "approval": bounded(id),
         "tenant": by.tenant(),
         "principal": by.principal(),
         "decision": decision,
         "state": "refused",
-        "why": reason.to_string(),
+        "why": why,
     });
     Record::new(Kind::Decision, now, Ref::fresh(), into_map(body))
 }

@@ -183,6 +183,7 @@ fn an_edited_call_waits_in_the_place_of_the_other() {
     assert_eq!(desk.folder.number("select count(*) from refunds"), 1);
     let dir = desk.folder.path().to_str().unwrap();
     let decisions = Run::of(&mut toolgate(&["audit", dir, "tail", "--json"]), "").stdout;
+    assert!(decisions.contains("the edited call is refused as invalid_arguments"), "{decisions}");
     assert!(decisions.contains(r#""decision":"edit""#) && decisions.contains(r#""instead":"apr_"#), "{decisions}");
 }
 
