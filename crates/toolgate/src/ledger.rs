@@ -137,7 +137,7 @@ pub(crate) struct Action {
     pub(crate) subject: Option<Subject>,
 }
 
-/// A part of a limit, taken by one action.
+/// A part of a limit or of a standing grant, taken by one action.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Hold {
     pub(crate) counter: CounterKey,

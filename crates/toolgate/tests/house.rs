@@ -134,6 +134,7 @@ fn the_words_below_do_not_know_the_line() {
         "result",
         "schema",
         "session",
+        "standing",
         "stoppage",
         "template",
         "trace",

@@ -17,7 +17,8 @@ use crate::shown;
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Example:\n  toolgate approvals shop grant --tool create_refund --rule create_refund.approval --calls 5 --for 1h --to alice --as mia@acme"
+    override_usage = "toolgate approvals [DIR] grant --tool NAME --rule ID --to USER --for SPAN",
+    after_help = "Example:\n  toolgate approvals shop grant --tool create_refund --rule refund.large \\\n    --calls 5 --for 1h --to alice --as mia@acme"
 )]
 pub(super) struct Grant {
     /// The tool whose calls it covers
@@ -26,8 +27,8 @@ pub(super) struct Grant {
     /// The rule that asks for the consent, by its id
     #[arg(long, value_name = "ID")]
     rule: String,
-    /// Whose calls it covers
-    #[arg(long, value_name = "USER[@TENANT]")]
+    /// Whose calls it covers: USER or USER@TENANT
+    #[arg(long, value_name = "USER")]
     to: String,
     /// How many calls at most
     #[arg(long, value_name = "N")]
@@ -35,7 +36,7 @@ pub(super) struct Grant {
     /// How much at most, of all calls together
     #[arg(long, value_name = "N")]
     sum: Option<u64>,
-    /// What is summed, as a JSON pointer; what limits sum if not said
+    /// What is summed; what the limits sum if not said
     #[arg(long, value_name = "POINTER", requires = "sum")]
     of: Option<String>,
     /// How long, such as 1h or 7d; at most 30 days
