@@ -48,7 +48,8 @@ struct Part {
 fn main() {
     let mut parts = parts();
     // With a filter, as a test or under a profiler only criterion is asked.
-    let measured = std::env::args().skip(1).eq(["--bench"]).then(|| medians(parts.iter_mut().map(|part| &mut part.run)));
+    let measured =
+        std::env::args().skip(1).eq(["--bench"]).then(|| medians(parts.iter_mut().map(|part| &mut part.run)));
     let mut criterion = Criterion::default().without_plots().configure_from_args();
     let mut group = criterion.benchmark_group("policy");
     group.warm_up_time(Duration::from_millis(500)).measurement_time(Duration::from_secs(2));
@@ -294,7 +295,7 @@ impl Bare {
         let record = |pairs: Vec<(String, RestrictedExpression)>| RestrictedExpression::new_record(pairs).unwrap();
         let long = |value: &Value| RestrictedExpression::new_long(value.as_i64().unwrap());
         let text = |value: &Value| RestrictedExpression::new_string(value.as_str().unwrap().to_owned());
-                let order = self.facts.get("order").and_then(Value::as_object).unwrap();
+        let order = self.facts.get("order").and_then(Value::as_object).unwrap();
         let order = record(vec![
             ("currency".to_owned(), text(order.get("currency").unwrap())),
             ("left_cents".to_owned(), long(order.get("left_cents").unwrap())),

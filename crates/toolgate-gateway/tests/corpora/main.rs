@@ -15,6 +15,7 @@
 mod abuse;
 mod actions;
 mod acts;
+mod authority;
 mod bfcl;
 mod definitions;
 mod faults;
