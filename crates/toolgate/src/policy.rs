@@ -12,6 +12,8 @@
 //! ```
 
 mod context;
+#[cfg(test)]
+pub(crate) mod counted;
 // A bench is a crate of its own: what it measures must be public, and is no part of the interface.
 #[cfg(feature = "bench")]
 pub mod door;

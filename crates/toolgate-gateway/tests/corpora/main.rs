@@ -16,6 +16,7 @@ mod abuse;
 mod actions;
 mod acts;
 mod approvals;
+mod authority;
 mod bfcl;
 mod definitions;
 mod faults;

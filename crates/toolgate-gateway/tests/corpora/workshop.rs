@@ -258,7 +258,7 @@ fn name(who: &Who) -> String {
 }
 
 /// A file of TOML with these keys.
-fn toml(keys: &Value) -> String {
+pub(super) fn toml(keys: &Value) -> String {
     let line = |(key, value): (&String, &Value)| format!("{} = {}\n", json!(key), inline(value));
     keys.as_object().unwrap().iter().map(line).collect()
 }

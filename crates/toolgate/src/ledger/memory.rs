@@ -301,7 +301,10 @@ impl Rows for Tables {
     }
 
     fn approvals_of_call(&self, call: &GrantKey) -> Stored<Vec<Approval>> {
-        Ok(self.approvals.iter().rev().filter(|approval| GrantKey::of(approval) == *call).cloned().collect())
+        // The digest first: it tells nearly all apart, and costs nothing.
+        let of_call =
+            |approval: &&Approval| approval.call_digest == call.call_digest && GrantKey::of(approval) == *call;
+        Ok(self.approvals.iter().rev().filter(of_call).cloned().collect())
     }
 
     fn approvals_of_tenant(&self, tenant: &str, limit: usize) -> Stored<Vec<Approval>> {

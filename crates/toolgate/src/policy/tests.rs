@@ -152,3 +152,4 @@ fn facts(left: i64) -> Map<String, Value> {
 mod faults;
 mod judging;
 mod scale;
+mod work;

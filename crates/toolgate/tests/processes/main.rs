@@ -11,6 +11,7 @@
 )]
 
 mod clocks;
+mod consent;
 mod killed;
 mod process;
 mod racing;

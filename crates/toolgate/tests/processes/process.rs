@@ -12,6 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use toolgate::backend::{Context, ToolError};
+use toolgate::call::OperationId;
 use toolgate::clock::{Clock, Millis, SystemClock};
 use toolgate::ledger::Store;
 use toolgate::session::{Principal, Session};
@@ -102,7 +103,21 @@ enum Order {
     /// One call.
     Call { who: String, tool: String, arguments: Value, patience: Option<u64> },
     /// Calls of one person, so many at once: whether each is well, and how.
-    Calls { who: String, tool: String, arguments: Vec<Value>, at_once: usize },
+    Calls {
+        who: String,
+        tool: String,
+        arguments: Vec<Value>,
+        at_once: usize,
+        /// The run in which they are made.
+        run: Option<String>,
+        /// The approvals that they name, one each.
+        #[serde(default)]
+        approvals: Vec<String>,
+        /// Makes each an operation of its own, which is called by this and its number.
+        operations: Option<String>,
+    },
+    /// A manager says yes.
+    Approve { who: String, approvals: Vec<String> },
     /// The time of its gate.
     Now,
 }
@@ -139,16 +154,26 @@ async fn follow(gate: &Gate, order: Order) -> Value {
                 Err(fault) => json!({ "fault": fault.to_string() }),
             }
         }
-        Order::Calls { who, tool, arguments, at_once } => {
-            let session = &person(&who);
-            let answers = stream::iter(arguments).map(|arguments| {
-                let call = Call::new("call_1", tool.clone(), arguments.to_string());
+        Order::Calls { who, tool, arguments, at_once, run, approvals, operations } => {
+            let session = &run.into_iter().fold(person(&who), Session::in_run);
+            let answers = stream::iter(arguments).enumerate().map(|(number, arguments)| {
+                let mut call = Call::new("call_1", tool.clone(), arguments.to_string());
+                if let Some(id) = approvals.get(number) {
+                    call = call.approval(id);
+                }
+                if let Some(name) = &operations {
+                    call = call.operation(OperationId::parse(&format!("{name}_{number}")).unwrap());
+                }
                 async move {
                     match gate.call(call, session).await {
                         Ok(reply) => match (reply.result(), reply.code()) {
                             (Some(result), _) => json!({ "result": result, "replayed": reply.replayed() }),
                             (None, code) => {
-                                json!({ "code": code.unwrap().as_str(), "effect": reply.effect().as_str() })
+                                let waits = reply.refusal().and_then(|refusal| refusal.approval_notice());
+                                json!({
+                                    "code": code.unwrap().as_str(), "effect": reply.effect().as_str(),
+                                    "approval": waits.map(|notice| &notice.id),
+                                })
                             }
                         },
                         Err(fault) => json!({ "fault": fault.to_string() }),
@@ -156,6 +181,15 @@ async fn follow(gate: &Gate, order: Order) -> Value {
                 }
             });
             json!(answers.buffered(at_once).collect::<Vec<Value>>().await)
+        }
+        Order::Approve { who, approvals } => {
+            let manager = person(&who).role("manager");
+            let mut states = Vec::new();
+            for id in approvals {
+                let decided = gate.approve(&id, &manager).await;
+                states.push(decided.map_or_else(|error| error.to_string(), |now| now.state_at(gate.now()).to_owned()));
+            }
+            json!(states)
         }
         Order::Now => json!(gate.now().0),
     }
@@ -209,6 +243,12 @@ struct Spend {
     cents: u64,
 }
 
+/// Give something away.
+#[derive(Deserialize, JsonSchema)]
+struct Give {
+    what: String,
+}
+
 /// Look up an account.
 #[derive(Deserialize, JsonSchema)]
 struct Look {
@@ -225,11 +265,22 @@ const POLICIES: &str = r#"
     permit (principal, action, resource);
     @id("covered") @message("The account does not cover it.")
     forbid (principal, action == Action::"spend", resource) unless { context.input.cents <= context.facts.account.cents };
+    @id("consent") @message("A manager must agree.") @approvers("manager")
+    forbid (principal, action == Action::"give", resource) unless { context.approved };
 "#;
 
 fn gate(folder: &Path, start: &Start) -> Gate {
     let here = Arc::new(folder.to_path_buf());
     let (notes, finds, spends, looks) = (Arc::clone(&here), Arc::clone(&here), Arc::clone(&here), Arc::clone(&here));
+    let gives = Arc::clone(&here);
+    let give = Tool::write("give", move |give: Give, _: &Context| {
+        let folder = Arc::clone(&gives);
+        async move {
+            append(&folder, &give.what);
+            Ok(true)
+        }
+    })
+    .key("once", json!({ "caller": true }));
     let note = Tool::write("note", move |note: Note, _: &Context| written(Arc::clone(&notes), note))
         .deadline(Duration::from_secs(30))
         .key("once", json!({ "key": ["{text}"], "retain": "1h" }))
@@ -256,7 +307,8 @@ fn gate(folder: &Path, start: &Start) -> Gate {
         let folder = Arc::clone(&looks);
         async move { Ok(Account { tenant: "acme".into(), cents: balance(&folder, &look.account) }) }
     });
-    let builder = [note, find, spend, account].into_iter().fold(Gate::builder(), |builder, tool| builder.tool(tool));
+    let builder =
+        [note, find, spend, account, give].into_iter().fold(Gate::builder(), |builder, tool| builder.tool(tool));
     let gate = builder
         .policy(POLICIES)
         .wall_clock(Arc::new(Off(start.ahead)))

@@ -169,12 +169,15 @@ impl Model {
     }
 
     pub(super) fn set_role(&mut self, who: Person, tenant: usize, role: &'static str, has: bool) {
+        // What a token says, nobody takes back here.
+        if who == Person::Guest {
+            return;
+        }
         let roles = self.roles.get_mut(&(who, tenant)).unwrap();
-        match (who, has) {
-            // What a token says, nobody takes back here.
-            (Person::Guest, _) => {}
-            (_, true) => drop(roles.insert(role)),
-            (_, false) => drop(roles.remove(role)),
+        if has {
+            roles.insert(role);
+        } else {
+            roles.remove(role);
         }
     }
 
@@ -268,17 +271,12 @@ impl Model {
     /// Whether an approval is a grant under today's law, by people who have the roles today.
     fn consents(&self, place: usize, asks: &[(&'static str, Who)]) -> bool {
         let approval = &self.approvals[place];
-        let counts = |who: Who, by: Person| match who {
-            Who::Requester => by == approval.of.who,
-            Who::Another(role) => by != approval.of.who && self.has(by, approval.of.tenant, role),
-        };
         approval.state == State::Granted
             && approval.law == self.law
             && asks.iter().all(|(rule, who)| {
-                approval
-                    .reasons
-                    .iter()
-                    .any(|given| given.rule == *rule && given.given_by.is_some_and(|by| counts(*who, by)))
+                approval.reasons.iter().any(|given| {
+                    given.rule == *rule && given.given_by.is_some_and(|by| self.may(by, *who, approval.of))
+                })
             })
     }
 
@@ -298,6 +296,21 @@ impl Model {
         })
     }
 
+    /// The first person whose answer would count.
+    pub(super) fn who_may_answer(&self, place: usize) -> Option<Person> {
+        let approval = &self.approvals[place];
+        let open = || approval.reasons.iter().filter(|reason| reason.given_by.is_none());
+        PEOPLE.into_iter().find(|who| open().any(|reason| self.may(*who, reason.who, approval.of)))
+    }
+
+    /// Whether `by` is among those who are asked.
+    fn may(&self, by: Person, who: Who, of: Proposal) -> bool {
+        match who {
+            Who::Requester => by == of.who,
+            Who::Another(role) => by != of.who && self.has(by, of.tenant, role),
+        }
+    }
+
     /// Whether somebody's answer counts.
     pub(super) fn answer(&mut self, place: usize, by: Person, yes: bool) -> bool {
         let Approval { of, state, expires, .. } = self.approvals[place];
@@ -307,13 +320,7 @@ impl Model {
         let may: Vec<bool> = self.approvals[place]
             .reasons
             .iter()
-            .map(|reason| {
-                reason.given_by.is_none()
-                    && match reason.who {
-                        Who::Requester => by == of.who,
-                        Who::Another(role) => by != of.who && self.has(by, of.tenant, role),
-                    }
-            })
+            .map(|reason| reason.given_by.is_none() && self.may(by, reason.who, of))
             .collect();
         if !may.contains(&true) {
             return false;
