@@ -5,6 +5,7 @@ mod agreement;
 mod audit;
 mod checkpoints;
 mod finding;
+mod guards;
 mod located;
 mod reader;
 mod settings;
@@ -214,6 +215,7 @@ fn ready_with(
                 .limits(settings.arguments.over(Limits::default()))
                 .approvals_expire(settings.asked_for, settings.granted_for)
                 .kept(settings.kept)
+                .guards(settings.guards)
                 .open_store(store);
             let Settings { identity, http, operator_speaks, .. } = settings;
             let upstreams = means.upstreams;

@@ -18,6 +18,7 @@ mod lent;
 mod mcp;
 mod problem;
 mod query;
+mod sessions;
 mod settings;
 mod stream;
 mod tagged;

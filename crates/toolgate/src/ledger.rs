@@ -36,6 +36,7 @@
 #[cfg(feature = "bench")]
 #[doc(hidden)]
 pub mod door;
+mod handles;
 #[cfg(test)]
 mod interleavings;
 mod memory;
@@ -43,6 +44,7 @@ mod memory;
 mod model;
 mod operator;
 mod rows;
+mod runs;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 mod store;
@@ -63,6 +65,8 @@ use crate::refusal::Effect;
 use crate::session::Principal;
 use crate::vault::Subject;
 
+pub(crate) use handles::HandleKey;
+pub(crate) use runs::{Marking, RunKey, Window};
 pub use operator::{ActionState, History, NotNamed, SHORTEST_KEY, Wanted};
 pub(crate) use store::{
     Closing, GrantKey, NewEntry, Opened, Opening, Pending, Proposed, Question, Recall, Stamp, Taking,

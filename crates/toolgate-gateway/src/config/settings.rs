@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 use toolgate::fields::{Fields, Problems};
 use toolgate::gate::Kept;
+use toolgate::guards::Guards;
 use toolgate::json::Bounds;
 use toolgate::ledger::{Store, StoreError};
 
@@ -38,6 +39,8 @@ pub(super) struct Settings {
     pub(super) kept: Kept,
     /// Where the end of its record is kept as well.
     pub(super) checkpoints: Option<Checkpoints>,
+    /// What ends a run that only tries doors.
+    pub(super) guards: Guards,
 }
 
 /// An upstream, as the folder declares it.
@@ -90,6 +93,7 @@ impl Settings {
         };
         let http = http::Settings::read(&mut top, problems);
         let arguments = top.bounds("arguments", problems);
+        let guards = super::guards::read(&mut top, problems);
         let mut settings = Self {
             store,
             databases,
@@ -102,6 +106,7 @@ impl Settings {
             operator_speaks: false,
             kept,
             checkpoints,
+            guards,
         };
         if let Some(mut approvals) = top.table("approvals", problems) {
             settings.asked_for = approvals.span("pending_for", HOUR, problems);

@@ -12,7 +12,7 @@ use axum::http::header::{
 };
 use axum::http::{Request, Response};
 use axum::response::IntoResponse;
-use axum::routing::{get, post};
+use axum::routing::{delete, get, post};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::Incoming;
 use hyper::service::Service;
@@ -28,7 +28,7 @@ use super::guard::{Guard, Twice, only};
 use super::health::Readiness;
 use super::lent::lend;
 use super::problem::{Kind, Problem};
-use super::{Bounds, Watch, approvals, audit, calls, health, ledger, mcp, tools};
+use super::{Bounds, Watch, approvals, audit, calls, health, ledger, mcp, sessions, tools};
 use crate::identity::{Doorkeeper, Scope};
 
 /// What all requests share.
@@ -197,6 +197,8 @@ impl Answering {
             .route("/v1/approvals/{id}", get(approvals::show).post(approvals::decide))
             .route("/v1/ledger", get(ledger::list))
             .route("/v1/audit", get(audit::list))
+            .route("/v1/sessions", post(sessions::begin))
+            .route("/v1/sessions/{handle}", delete(sessions::end))
             .route("/healthz", get(health::lives))
             .route("/readyz", get(health::ready))
             .fallback(|| async { Problem::new(Kind::NotFound, "there is nothing at this path") })

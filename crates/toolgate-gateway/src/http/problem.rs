@@ -41,6 +41,7 @@ pub(crate) enum Kind {
     BrokenEnvelope,
     BrokenMessage,
     NoSuchApproval,
+    NoSuchSession,
     ApprovalClosed,
     NotYours,
     Overloaded,
@@ -85,6 +86,7 @@ impl Kind {
             Self::BrokenEnvelope => row("broken_envelope", S::BAD_REQUEST, "The body is not as it must be"),
             Self::BrokenMessage => row("broken_message", S::BAD_REQUEST, "The message is none of its dialect"),
             Self::NoSuchApproval => row("no_such_approval", S::NOT_FOUND, "There is no such approval"),
+            Self::NoSuchSession => row("no_such_session", S::NOT_FOUND, "There is no such session"),
             Self::ApprovalClosed => row("approval_closed", S::CONFLICT, "The approval is not pending any more"),
             Self::NotYours => row("not_yours", S::FORBIDDEN, "Somebody else must answer this approval"),
             Self::Overloaded => row("overloaded", S::SERVICE_UNAVAILABLE, "The gate has too much to do"),
@@ -179,7 +181,7 @@ mod tests {
 
     use super::*;
 
-    const ALL: [Kind; 22] = [
+    const ALL: [Kind; 23] = [
         Kind::AmbiguousRequest,
         Kind::WrongHost,
         Kind::ForeignOrigin,
@@ -197,6 +199,7 @@ mod tests {
         Kind::BrokenEnvelope,
         Kind::BrokenMessage,
         Kind::NoSuchApproval,
+        Kind::NoSuchSession,
         Kind::ApprovalClosed,
         Kind::NotYours,
         Kind::Overloaded,

@@ -16,6 +16,7 @@ use crate::catalogue::Catalogue;
 use crate::clock::{Clock, Given, SystemClock};
 use crate::contract::{Contract, Registry, Tool, ToolFault};
 use crate::facts::Facts;
+use crate::guards::{Guards, Refusals};
 use crate::json::Limits;
 use crate::ledger::{Store, StoreError};
 use crate::policy::{Absent, ApprovalSugar, FactShape, Policies, PolicyFault, PolicySource, PolicyTool};
@@ -40,6 +41,7 @@ pub struct Builder {
     asked_for: Duration,
     granted_for: Duration,
     kept: Kept,
+    guards: Guards,
 }
 
 /// Opens the store, once everything else is known to be right.
@@ -57,6 +59,7 @@ pub struct Prepared {
     asked_for: Duration,
     granted_for: Duration,
     kept: Kept,
+    guards: Guards,
 }
 
 /// Why there is no gate.
@@ -103,6 +106,7 @@ impl Default for Builder {
             asked_for: HOUR,
             granted_for: HOUR,
             kept: Kept::default(),
+            guards: Guards::default(),
         }
     }
 }
@@ -193,6 +197,13 @@ impl Builder {
         self
     }
 
+    /// What ends a run that only tries doors: [`Guards::default`] if not set, nothing with [`Guards::off`].
+    #[must_use]
+    pub fn guards(mut self, guards: Guards) -> Self {
+        self.guards = guards;
+        self
+    }
+
     /// Everything that is wrong, where some contracts could not even be read: `unread` names their tools. Nothing is
     /// opened.
     pub fn check(self, unread: &[String]) -> Result<(), BuildError> {
@@ -255,6 +266,7 @@ impl Builder {
             asked_for: self.asked_for,
             granted_for: self.granted_for,
             kept: self.kept,
+            guards: self.guards,
         })
     }
 }
@@ -295,6 +307,7 @@ impl Prepared {
             reserve: Reserve::new(store.clone(), Arc::clone(&clock), redaction.clone()),
             run: Run::new(&registry, desk, Arc::clone(&clock)),
             settle,
+            refusals: Refusals::new(self.guards.bound(), store.clone(), Arc::clone(&clock)),
             registry,
             policies,
             catalogue: Arc::clone(&self.catalogue),
@@ -372,6 +385,8 @@ fn policy_tool<'a>(registry: &'a Registry, contract: &'a Contract) -> PolicyTool
             approvers: rule.approvers.clone(),
             message: rule.message.as_deref(),
         }),
+        requires: &contract.requires,
+        sink: contract.labels.sink.as_deref(),
     }
 }
 

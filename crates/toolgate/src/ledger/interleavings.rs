@@ -212,7 +212,7 @@ impl<'s> Bench<'s> {
                 if let Doing::Runs { .. } = self.actors[actor] {
                     return;
                 }
-                let question = Question { action: Some((key(action), lane(action))), grant: None };
+                let question = Question { action: Some((key(action), lane(action))), ..Question::default() };
                 let stamp = self.store(actor).recall(question, self.now).await.unwrap().stamp;
                 self.actors[actor] = Doing::Looked { action, amount, stamp, changes: self.changes };
             }
@@ -283,7 +283,7 @@ impl<'s> Bench<'s> {
     async fn close(&mut self, actor: usize, verdict: Verdict, fails_after: Option<usize>) {
         let Doing::Runs { action, attempt } = self.actors[actor].clone() else { return };
         let (owner, now) = (self.store(actor).owner().clone(), self.now);
-        let closing = Closing { key: key(action), owner: owner.clone(), attempt, verdict: verdict.clone() };
+        let closing = Closing { key: key(action), owner: owner.clone(), attempt, verdict: verdict.clone(), marking: None };
         let job = move |rows: &mut dyn rows::Rows| transact::close(rows, closing, |_| record(Kind::Outcome), now);
         let Some(closed) = self.write(actor, fails_after, job).await else { return };
         let truth = &self.truths[action];

@@ -157,6 +157,8 @@ pub(super) enum NoteKind {
     Standing,
     /// An approval of which somebody outside still has to be told, by its id.
     Untold,
+    /// The handle of a run that was begun clean, by the digest of whose it is and what it is.
+    Handle,
 }
 
 impl Note {
@@ -182,6 +184,7 @@ impl NoteKind {
             Self::Stop => "stop",
             Self::Standing => "standing",
             Self::Untold => "untold",
+            Self::Handle => "handle",
         }
     }
 }

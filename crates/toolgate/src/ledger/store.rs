@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use super::memory::MemoryLedger;
 use super::rows::{Rows, Transact};
+use super::runs::{Marking, RunKey};
 #[cfg(feature = "sqlite")]
 use super::sqlite::{SqliteLedger, SqliteView};
 use super::transact::{self, Answer};
@@ -21,6 +22,7 @@ use crate::audit::{Head, Record, Sealed};
 use crate::call::Ref;
 use crate::clock::{Millis, Water};
 use crate::json::Digest;
+use crate::runs::RunState;
 use crate::session::Session;
 use crate::vault::GateKey;
 
@@ -47,6 +49,7 @@ pub(crate) type Pending<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreErro
 pub(crate) struct Question {
     pub(crate) action: Option<(EntryKey, LaneKey)>,
     pub(crate) grant: Option<GrantKey>,
+    pub(crate) run: Option<RunKey>,
 }
 
 /// Whose approval of which call.
@@ -70,6 +73,8 @@ pub(crate) struct Recall {
     pub(crate) holder: Option<Entry>,
     /// The newest approval of this call that is pending or granted and has not expired.
     pub(crate) approval: Option<Approval>,
+    /// What the run of the call has done and read, where that was asked.
+    pub(crate) run: RunState,
 }
 
 /// What a decision was based on: it stands while both numbers do.
@@ -151,6 +156,8 @@ pub(crate) struct Closing {
     pub(crate) owner: Owner,
     pub(crate) attempt: u32,
     pub(crate) verdict: Verdict,
+    /// What it adds to its run. INVARIANT (labelled first): it is durable with the outcome, or the outcome is not shown.
+    pub(crate) marking: Option<Marking>,
 }
 
 /// What became of a proposal.
@@ -418,7 +425,7 @@ impl Store {
     }
 
     /// A write by the time that it is. INVARIANT (no earlier): a process whose clock is behind decides nothing by it.
-    fn write_at<T, F>(&self, now: Millis, job: F) -> Pending<'_, T>
+    pub(super) fn write_at<T, F>(&self, now: Millis, job: F) -> Pending<'_, T>
     where
         T: Send + 'static,
         F: FnOnce(&mut dyn Rows, Millis) -> Result<T, StoreError> + Send + 'static,
@@ -431,7 +438,7 @@ impl Store {
     }
 
     /// As [`write_at`](Self::write_at), of what is only read.
-    fn read_at<T, F>(&self, now: Millis, job: F) -> Pending<'_, T>
+    pub(super) fn read_at<T, F>(&self, now: Millis, job: F) -> Pending<'_, T>
     where
         T: Send + 'static,
         F: FnOnce(&dyn Rows, Millis) -> Result<T, StoreError> + Send + 'static,

@@ -98,6 +98,11 @@ stories! {
     notes:
         a_note_is_found_by_its_kind_and_key_and_listed_by_its_scope
         a_note_is_forgotten_from_its_end_on;
+    runs:
+        a_run_grows_with_each_call_and_only_its_own_principal_has_it
+        a_run_that_rests_for_a_day_is_as_good_as_new
+        what_a_call_adds_to_its_run_is_written_with_its_outcome_or_not_at_all
+        a_refusal_is_counted_in_its_window_alone;
     erasing:
         nothing_is_erased_while_an_action_of_theirs_is_in_doubt_unless_that_is_said
         what_comes_of_an_action_that_was_erased_while_it_ran_is_not_kept;
@@ -145,7 +150,7 @@ impl Act {
     }
 
     fn question(&self) -> Question {
-        Question { action: Some((self.key(), LaneKey::of(&json!([self.lane])))), grant: None }
+        Question { action: Some((self.key(), LaneKey::of(&json!([self.lane])))), ..Question::default() }
     }
 
     /// What opens the action on the ground of what the store knows now.
@@ -201,7 +206,7 @@ async fn close(store: &Store, act: &Act, attempt: u32, verdict: Verdict) -> bool
 }
 
 async fn close_at(store: &Store, act: &Act, attempt: u32, verdict: Verdict, now: Millis) -> bool {
-    let closing = Closing { key: act.key(), owner: store.owner().clone(), attempt, verdict };
+    let closing = Closing { key: act.key(), owner: store.owner().clone(), attempt, verdict, marking: None };
     store.close(closing, record(Kind::Outcome), record(Kind::Late), now).await.unwrap()
 }
 
@@ -295,7 +300,7 @@ pub(super) fn asked(id: &str) -> Approval {
 
 /// The question for the approval that `asked` made.
 fn asking(id: &str) -> Question {
-    Question { action: None, grant: Some(GrantKey::of(&asked(id))) }
+    Question { grant: Some(GrantKey::of(&asked(id))), ..Question::default() }
 }
 
 pub(super) fn slice() -> Digest {

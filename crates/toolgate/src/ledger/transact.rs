@@ -8,6 +8,7 @@ mod limits;
 mod sweeping;
 
 use super::rows::{Change, LOOKED_THROUGH, Lane, Rows, Stored};
+use super::runs;
 use super::{
     Claim, Closing, Command, Consequence, Entry, EntryKey, Finding, Listed, NewEntry, Opened, Opening, Page, Question,
     Recall, Rejected, Stamp, step,
@@ -15,6 +16,7 @@ use super::{
 use crate::approval::{Approval, ApprovalState};
 use crate::audit::{Head, Record};
 use crate::clock::{Millis, Water};
+use crate::runs::RunState;
 
 pub(super) use self::approvals::{Answer, decide, propose};
 use self::approvals::{newest, return_grant, usable};
@@ -45,9 +47,13 @@ pub(super) fn recall(rows: &dyn Rows, question: &Question, now: Millis) -> Store
         Some(call) => newest(rows.approvals_of_call(call)?, now),
         None => None,
     };
+    let run = match question.run {
+        Some(run) => runs::state(rows, run, now)?,
+        None => RunState::default(),
+    };
     let Some((key, lane)) = question.action else {
         let stamp = Stamp { revision: 0, lane_version: 0 };
-        return Ok(Recall { entry: None, own_lane_version: 0, stamp, holder: None, approval });
+        return Ok(Recall { entry: None, own_lane_version: 0, stamp, holder: None, approval, run });
     };
     let entry = rows.entry(key)?.filter(|entry| !entry.lapsed(now));
     let own_lane_version = match &entry {
@@ -61,7 +67,7 @@ pub(super) fn recall(rows: &dyn Rows, question: &Question, now: Millis) -> Store
     };
     let revision = entry.as_ref().map_or(0, |entry| entry.revision);
     let stamp = Stamp { revision, lane_version: lane.version };
-    Ok(Recall { entry, own_lane_version, stamp, holder, approval })
+    Ok(Recall { entry, own_lane_version, stamp, holder, approval, run })
 }
 
 pub(super) fn open(rows: &mut dyn Rows, opening: Opening, now: Millis) -> Stored<Opened> {
@@ -129,13 +135,16 @@ pub(super) fn close(
     record: impl FnOnce(bool) -> Record,
     now: Millis,
 ) -> Stored<bool> {
-    let Closing { key, owner, attempt, verdict } = closing;
+    let Closing { key, owner, attempt, verdict, marking } = closing;
     let entry = rows.outline(key)?;
     let lane_version = next_lane_version(rows, entry.as_ref(), now)?;
     let command = Command::Close { owner, attempt, verdict, lane_version, now };
     let closed = match step(key, entry.as_ref(), command) {
         Ok((entry, consequences)) => {
             apply(rows, &entry, Change::Moved, &consequences, None, now)?;
+            if let Some(marking) = marking {
+                runs::join(rows, marking, now)?;
+            }
             true
         }
         Err(_) => false,

@@ -2,8 +2,10 @@
 //! in this order. All waiting happens here.
 
 mod identity;
+mod known_run;
 mod standing;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,20 +16,23 @@ use tokio_util::sync::CancellationToken;
 use super::Stop;
 use super::admit::Admitted;
 use crate::approval::Approval;
-use crate::clock::Clock;
+use crate::clock::{Clock, Millis};
 use crate::contract::Contract;
 use crate::facts::{Asker, Facts, Gathered};
 use crate::json::canonical;
 use crate::lanes::{Lanes, Place};
-use crate::ledger::{Entry, GrantKey, Question, Recall, Stamp, State, Store, StoreError};
+use crate::ledger::{Entry, GrantKey, Marking, Question, Recall, Stamp, State, Store, StoreError};
 use crate::policy::Policies;
 use crate::recovery::{Reconciled, Recovery};
 use crate::redaction::Redactor;
 use crate::refusal::{Code, Effect, Fix, Refusal, Retry};
+use crate::runs::RunState;
 use crate::template::{Scope, visible};
 use crate::trace::Learned;
 
 pub(crate) use identity::Identity;
+pub(crate) use known_run::Came;
+use known_run::KnownRun;
 pub(crate) use standing::Recalled;
 use standing::{Standing, standing};
 
@@ -57,6 +62,7 @@ struct Known {
     /// The id of what is acted on.
     resource: Option<String>,
     approval: Option<Approval>,
+    run: KnownRun,
 }
 
 /// A write, and what the ledger knows of it.
@@ -111,6 +117,9 @@ impl Inform {
                     let contract = &admitted.tool().contract;
                     learned = learned.with("facts", self.facts.redacted(contract, &known.facts, redactor));
                 }
+                if let Some(told) = known.run.told(&self.policies, &admitted) {
+                    learned = learned.with("session", told);
+                }
                 admitted.note("inform", learned);
                 Ok(Informed { admitted, known })
             }
@@ -140,16 +149,24 @@ impl Inform {
 
     async fn learn_of_read(&self, admitted: &Admitted) -> Result<Known, Trouble> {
         let asks = self.policies.may_ask(&admitted.tool().contract.name) || admitted.named_approval().is_some();
-        let approval = if asks { self.recall(admitted, None).await?.approval } else { None };
+        let mut run = KnownRun::begin(&self.policies, admitted);
+        let mut approval = None;
+        if asks || run.is_kept() {
+            let recall = self.recall(admitted, None, &run).await?;
+            approval = recall.approval.filter(|_| asks);
+            run.recalled(recall.run);
+        }
         let (facts, resource) = self.look(admitted).await?;
-        Ok(Known { action: None, facts: Arc::new(facts), resource, approval })
+        Ok(Known { action: None, facts: Arc::new(facts), resource, approval, run })
     }
 
     async fn learn_of_write(&self, admitted: &Admitted) -> Result<Known, Trouble> {
         let identity = Identity::of(admitted);
         let mut place = None;
         loop {
-            let recall = self.recall(admitted, Some(&identity)).await?;
+            let mut run = KnownRun::begin(&self.policies, admitted);
+            let mut recall = self.recall(admitted, Some(&identity), &run).await?;
+            run.recalled(std::mem::take(&mut recall.run));
             let stamp = recall.stamp;
             let recalled = match standing(admitted, &recall) {
                 Standing::Busy(entry) => {
@@ -185,11 +202,16 @@ impl Inform {
                 }
             };
             let action = Action { identity, recalled, stamp, _place: place };
-            return Ok(Known { action: Some(action), facts: Arc::new(facts), resource, approval: recall.approval });
+            return Ok(Known { action: Some(action), facts: Arc::new(facts), resource, approval: recall.approval, run });
         }
     }
 
-    async fn recall(&self, admitted: &Admitted, identity: Option<&Identity>) -> Result<Recall, StoreError> {
+    async fn recall(
+        &self,
+        admitted: &Admitted,
+        identity: Option<&Identity>,
+        run: &KnownRun,
+    ) -> Result<Recall, StoreError> {
         let session = admitted.session();
         let grant = GrantKey {
             tenant: session.tenant().to_owned(),
@@ -197,11 +219,11 @@ impl Inform {
             call_digest: admitted.call_digest(),
         };
         let action = identity.map(|identity| (identity.key, identity.lane));
-        self.store.recall(Question { action, grant: Some(grant) }, self.clock.now()).await
+        self.store.recall(Question { action, grant: Some(grant), run: run.key() }, self.clock.now()).await
     }
 
     async fn moved(&self, admitted: &Admitted, identity: &Identity, stamp: Stamp) -> Result<bool, StoreError> {
-        Ok(self.recall(admitted, Some(identity)).await?.stamp != stamp)
+        Ok(self.recall(admitted, Some(identity), &KnownRun::default()).await?.stamp != stamp)
     }
 
     /// Waits a little for a running action. One whose owner is dead is not waited for: it becomes unknown.
@@ -359,6 +381,21 @@ impl Informed {
 
     pub(crate) fn approval(&self) -> Option<&Approval> {
         self.known.approval.as_ref()
+    }
+
+    /// What the run had done and read before.
+    pub(crate) fn run(&self) -> &RunState {
+        self.known.run.state()
+    }
+
+    /// The other tools of the turn that had not ended when the run was looked up.
+    pub(crate) fn awaited(&self) -> &BTreeSet<String> {
+        self.known.run.awaited()
+    }
+
+    /// What the call adds to its run, having come to this; nothing where nothing of it is kept or new.
+    pub(crate) fn marking(&self, came: Came, now: Millis) -> Option<Marking> {
+        self.known.run.marking(&self.admitted, came, now)
     }
 
     pub(crate) fn note(&mut self, stage: &'static str, learned: Learned) {

@@ -1,6 +1,7 @@
 //! permit: `Informed -> Permitted`. One verdict over permissions, rules and approvals. It touches no store.
 
 mod consent;
+mod order;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,6 +37,8 @@ pub(crate) struct Permitted {
 pub(crate) struct Denied {
     informed: Informed,
     halt: Halt,
+    /// The facts that its words show.
+    shown: Vec<String>,
 }
 
 impl Permit {
@@ -53,13 +56,27 @@ impl Permit {
         informed.note("permit", verdict.learned());
         match verdict {
             Verdict::Yes { consent, .. } => Ok(Permitted { informed, consent }),
-            Verdict::No { halt, .. } => Err(Box::new(Denied { informed, halt })),
+            Verdict::No { halt, .. } => {
+                let shown = self.shown(&informed, &halt);
+                Err(Box::new(Denied { informed, halt, shown }))
+            }
         }
     }
 
     /// What the policies say of a call of which only words are left. It proves nothing, and nothing can follow from it.
     pub(crate) fn judge(&self, ask: &Ask<'_>, would_run: bool) -> Judgement {
         if would_run { self.policies.judge(ask) } else { self.policies.judge_replay(ask) }
+    }
+
+    /// The facts that the words of a refusal show: those in the messages of the rules that it tells.
+    fn shown(&self, informed: &Informed, halt: &Halt) -> Vec<String> {
+        let tool = &informed.admitted().tool().contract.name;
+        let shown = |rule: &str| self.policies.facts_shown(tool, rule);
+        match halt {
+            Halt::Refused(refusal) => refusal.rule_id().map(shown).unwrap_or_default(),
+            Halt::Pending(approval) => approval.reasons.iter().flat_map(|reason| shown(&reason.rule)).collect(),
+            Halt::Replayed { .. } | Halt::Fault(_) => Vec::new(),
+        }
     }
 
     fn decide(&self, informed: &Informed) -> Verdict {
@@ -70,6 +87,7 @@ impl Permit {
             arguments: admitted.arguments(),
             facts: informed.facts(),
             resource: informed.resource(),
+            run: informed.run(),
         };
         if informed.action().is_some_and(|action| !action.recalled.will_run()) {
             // Nothing runs, so nobody is asked.
@@ -90,7 +108,10 @@ impl Permit {
         match self.policies.judge(&ask) {
             Judgement::Permitted { by } => Verdict::Yes { consent: None, by },
             Judgement::Forbidden(why) => forbidden(&why),
-            Judgement::Rule(hit) => rule(hit),
+            Judgement::Rule(hit) => match order::still_running(informed, &hit) {
+                Some(first) => order::wait_for(first),
+                None => rule(hit),
+            },
             Judgement::NeedsApproval { reasons, by } => match self.consent(informed, &reasons) {
                 Some(consent) => Verdict::Yes { consent: Some(consent), by },
                 None => self.ask_for(informed, reasons),
@@ -143,6 +164,11 @@ fn rule(hit: RuleHit) -> Verdict {
 impl Denied {
     pub(crate) fn informed(&self) -> &Informed {
         &self.informed
+    }
+
+    /// The facts that its words show: nobody reads them before what they carry is known of the run.
+    pub(crate) fn shown(&self) -> &[String] {
+        &self.shown
     }
 
     /// Gives the refusal up.
