@@ -5,6 +5,7 @@ mod agreement;
 mod audit;
 mod checkpoints;
 mod finding;
+mod guards;
 mod located;
 mod reader;
 mod settings;
@@ -231,6 +232,7 @@ fn ready_with(
                 .approvals_expire(settings.asked_for, settings.granted_for)
                 .approvals_pending(settings.pending.0, settings.pending.1)
                 .kept(settings.kept)
+                .guards(settings.guards)
                 .open_store(store);
             builder = match (purpose, settings.mode) {
                 // Cases say what policies are to do once they hold.

@@ -20,6 +20,7 @@ mod mcp;
 mod problem;
 mod protected;
 mod query;
+mod sessions;
 mod settings;
 mod stops;
 mod stream;

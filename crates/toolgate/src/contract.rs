@@ -3,6 +3,7 @@
 
 mod allowances;
 pub(crate) mod content;
+mod flow;
 mod limits;
 mod lint;
 mod mode;
@@ -60,6 +61,9 @@ pub struct Contract {
     pub(crate) reconcile: Option<Reconcile>,
     pub(crate) retry: Retry,
     pub(crate) limits: Vec<Limit>,
+    /// The tools of which a call must have ended well in the run before.
+    pub(crate) requires: Vec<String>,
+    pub(crate) labels: flow::Labels,
     pub(crate) errors: BTreeMap<String, MappedError>,
     pub(crate) backend: Value,
     /// INVARIANT (blocks are checked): where it is set, `output` is the schema of content blocks.

@@ -9,16 +9,21 @@ mod builder;
 #[cfg(test)]
 mod ended;
 mod erasure;
+mod guarded;
 mod keeper;
 mod late;
 mod recorder;
 mod records;
 mod rejudge;
 mod rulings;
+#[cfg(test)]
+mod runs;
+mod sessions;
 mod standing;
 #[cfg(test)]
 mod steadiness;
 mod stops;
+mod turns;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -34,6 +39,7 @@ use crate::catalogue::Catalogue;
 use crate::clock::Clock;
 use crate::contract::{Contract, Registry, ToolFault};
 use crate::fault::Fault;
+use crate::guards::Refusals;
 use crate::ledger::{self, Asking, Store, StoreError, Whose};
 use crate::policy::Policies;
 use crate::recovery::Recovery;
@@ -43,13 +49,14 @@ use crate::reply::{Answer, Reply};
 use crate::session::Session;
 use crate::stage::admit::{Admit, Admitted, Named, Unadmitted};
 use crate::stage::inform::Inform;
-use crate::stage::permit::{Denied, Permit};
+use crate::stage::permit::{Denied, Permit, Permitted};
 use crate::stage::reserve::{Reservation, Reserve};
 use crate::stage::run::Run;
 use crate::stage::settle::{Recorded as Written, Said, Settle, Settled};
 use crate::stage::{Halt, Stop};
 use crate::stoppage::View;
 use crate::trace::{Learned, Trace};
+use crate::turn::{Seat, Slot};
 use crate::wire::{Broken, Proposed};
 
 pub use crate::policy::{PolicyCode, PolicyFault};
@@ -63,6 +70,7 @@ use records::Heading;
 pub use rejudge::{Decided, Ended, Recorded, Undecided, Unhidden};
 pub use rulings::{NotRuled, Ruling};
 pub use stops::{LONGEST_STOP, LONGEST_WHY, NotLifted, NotStopped, lift, stop, stops, time};
+use turns::Taken;
 
 /// Decides whether proposed calls may happen, makes them happen under limits and at most once, and answers.
 ///
@@ -84,6 +92,7 @@ struct Line {
     reserve: Reserve,
     run: Run,
     settle: Settle,
+    refusals: Refusals,
     registry: Arc<Registry>,
     policies: Arc<Policies>,
     catalogue: Arc<Catalogue>,
@@ -113,15 +122,20 @@ impl Gate {
     /// The call is a task of the gate's own, so that nobody who goes away leaves an entry open: dropping the future
     /// tells the work that its caller has gone, and what was reserved is settled all the same.
     pub async fn call(&self, call: Call, session: &Session) -> Result<Reply, Fault> {
+        self.seated(self.line.admit.named(call, session), session, None).await
+    }
+
+    /// Passes a call down the line, by itself or as one of those of a turn.
+    async fn seated(&self, named: Named, session: &Session, seat: Option<Seat>) -> Result<Reply, Fault> {
         self.keeper.begin();
-        let named = self.line.admit.named(call, session);
+        let seat = seat.map(Arc::new);
         let heading = Arc::new(Heading::of(named.call(), session, &self.line.redaction));
         let gone = CancellationToken::new();
         let _caller = gone.clone().drop_guard();
         let (gate, own) = (self.clone(), Arc::clone(&heading));
         let task = self.tasks.spawn(async move {
             gate.ready()?;
-            match gate.pass(named, &own, &gone).await {
+            match gate.pass(named, &own, &gone, seat).await {
                 Ok(settled) => Ok(gate.settled(&own, settled).await),
                 Err(stop) => gate.left(&own, stop).await,
             }
@@ -132,11 +146,33 @@ impl Gate {
         }
     }
 
-    /// The line.
-    async fn pass(&self, named: Named, heading: &Heading, gone: &CancellationToken) -> Result<Settled, Stop> {
-        let (mut admitted, redactor, whose) = self.admit(named, heading).await?;
+    /// The line, and the guard of the run beside it.
+    async fn pass(
+        &self,
+        named: Named,
+        heading: &Heading,
+        gone: &CancellationToken,
+        seat: Option<Arc<Seat>>,
+    ) -> Result<Settled, Stop> {
+        let (admitted, redactor, whose) = self.admit(named, heading).await?;
+        let (admitted, mut slot) = self.guarded(admitted.seated(seat)).await?;
+        match self.walk(admitted, (&redactor, whose), heading, gone, &mut slot).await {
+            Ok(settled) => Ok(settled),
+            Err(stop) => Err(self.heard(&heading.session(), stop).await),
+        }
+    }
+
+    /// The line behind the guard. `slot` is the right of the call to be decided: it ends once it is.
+    async fn walk(
+        &self,
+        mut admitted: Admitted,
+        (redactor, whose): (&Redactor, Option<Whose>),
+        heading: &Heading,
+        gone: &CancellationToken,
+        slot: &mut Option<Slot>,
+    ) -> Result<Settled, Stop> {
         for _ in 0..=WAYS_BACK {
-            let informed = self.line.inform.enter(admitted, &redactor, gone).await?;
+            let informed = self.line.inform.enter(admitted, redactor, gone).await?;
             let permitted = match self.line.permit.enter(informed) {
                 Ok(permitted) => permitted,
                 Err(denied) => {
@@ -144,6 +180,7 @@ impl Gate {
                     continue;
                 }
             };
+            slot.take();
             if let Some(whose) = whose.as_ref().filter(|_| permitted.informed().runs())
                 && let Err(error) = self.line.store.keep(whose).await
             {
@@ -187,7 +224,7 @@ impl Gate {
     async fn reconsider(&self, denied: Denied) -> Result<Admitted, Stop> {
         match self.line.inform.has_moved(denied.informed()).await {
             Ok(true) => Ok(denied.withdraw().withdraw()),
-            Ok(false) => Err(denied.into_stop()),
+            Ok(false) => Err(self.told(denied).await),
             Err(error) => Err(Stop::fault(error, denied.into_stop().trace)),
         }
     }
@@ -243,10 +280,10 @@ impl Gate {
 
     /// Passes the calls of one turn, together as their lanes allow. The answers come in the order of the calls.
     pub async fn turn(&self, calls: Vec<Proposed>, session: &Session) -> Vec<Result<Reply, Fault>> {
-        let answers = calls.into_iter().map(|proposed| async move {
-            match proposed {
-                Proposed::Call(call) => self.call(call, session).await,
-                Proposed::Broken(broken) => self.broken(broken, session).await,
+        let answers = self.taken(calls, session).into_iter().map(|taken| async move {
+            match taken {
+                Taken::Call(named, seat) => self.seated(*named, session, Some(seat)).await,
+                Taken::Broken(broken) => self.broken(broken, session).await,
             }
         });
         futures_util::future::join_all(answers).await
@@ -265,16 +302,20 @@ impl Gate {
     /// Judges a call without asking anybody and without running anything. The reply tells what would become of it: stops
     /// and limits are looked at as they stand now, and nothing is taken of a limit.
     pub async fn dry_run(&self, call: Call, session: &Session) -> Result<Reply, Fault> {
+        self.tried(self.line.admit.named(call, session), session, None).await
+    }
+
+    /// Judges a call, by itself or as one of those of a turn.
+    async fn tried(&self, named: Named, session: &Session, seat: Option<Seat>) -> Result<Reply, Fault> {
         let _running = self.tasks.token();
         self.ready()?;
-        let named = self.line.admit.named(call, session);
         let heading = Heading::of(named.call(), session, &self.line.redaction);
         let gone = CancellationToken::new();
         let judged = match self.admit(named, &heading).await {
-            Ok((admitted, redactor, _)) => match self.line.inform.enter(admitted, &redactor, &gone).await {
-                Ok(informed) => match self.line.permit.enter(informed) {
+            Ok((admitted, redactor, _)) => match self.guarded(admitted.seated(seat.map(Arc::new))).await {
+                Ok((admitted, _slot)) => match self.weighed(admitted, &redactor, &gone).await {
                     Ok(permitted) => self.line.reserve.foresee(permitted).await,
-                    Err(denied) => Err(denied.into_stop()),
+                    Err(stop) => Err(self.heard(session, stop).await),
                 },
                 Err(stop) => Err(stop),
             },
@@ -293,12 +334,25 @@ impl Gate {
         Ok(self.reply(&heading, answer, trace))
     }
 
+    async fn weighed(
+        &self,
+        admitted: Admitted,
+        redactor: &Redactor,
+        gone: &CancellationToken,
+    ) -> Result<Permitted, Stop> {
+        let informed = self.line.inform.enter(admitted, redactor, gone).await?;
+        match self.line.permit.enter(informed) {
+            Ok(permitted) => Ok(permitted),
+            Err(denied) => Err(self.told(*denied).await),
+        }
+    }
+
     /// Judges the calls of one turn, as [`Gate::dry_run`] does.
     pub async fn dry_turn(&self, calls: Vec<Proposed>, session: &Session) -> Vec<Result<Reply, Fault>> {
-        let answers = calls.into_iter().map(|proposed| async move {
-            match proposed {
-                Proposed::Call(call) => self.dry_run(call, session).await,
-                Proposed::Broken(broken) => self.broken(broken, session).await,
+        let answers = self.taken(calls, session).into_iter().map(|taken| async move {
+            match taken {
+                Taken::Call(named, seat) => self.tried(*named, session, Some(seat)).await,
+                Taken::Broken(broken) => self.broken(broken, session).await,
             }
         });
         futures_util::future::join_all(answers).await

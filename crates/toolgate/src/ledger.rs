@@ -37,6 +37,7 @@ mod asked;
 #[cfg(feature = "bench")]
 #[doc(hidden)]
 pub mod door;
+mod handles;
 #[cfg(test)]
 mod interleavings;
 mod memory;
@@ -44,6 +45,7 @@ mod memory;
 mod model;
 mod operator;
 mod rows;
+mod runs;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 mod standing;
@@ -68,7 +70,9 @@ use crate::session::Principal;
 use crate::vault::Subject;
 
 pub(crate) use asked::{Asking, Edit, Full, Proposed};
+pub(crate) use handles::HandleKey;
 pub use operator::{ActionState, History, NotNamed, SHORTEST_KEY, Wanted};
+pub(crate) use runs::{Marking, RunKey, Window};
 pub(crate) use standing::{Covered, Drawing};
 pub(crate) use stopping::Stopped;
 pub(crate) use store::{Closing, GrantKey, NewEntry, Opened, Opening, Pending, Question, Recall, Stamp, Taking};

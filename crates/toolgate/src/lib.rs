@@ -64,6 +64,7 @@ pub mod contract;
 pub mod session;
 
 pub mod gate;
+pub mod guards;
 mod stage;
 
 pub mod admission;
@@ -83,6 +84,8 @@ mod nearness;
 mod policy;
 mod recovery;
 mod redaction;
+mod runs;
+mod turn;
 pub mod vault;
 
 pub mod approval;

@@ -38,7 +38,10 @@ use serde_json::{Map, Value};
 use crate::approval::Approvers;
 use crate::json::Digest;
 use crate::refusal::Fix;
+use crate::runs::{RunState, Tracked};
 use crate::session::Session;
+
+pub(crate) use source::requires_id;
 
 pub use fault::{PolicyCode, PolicyFault};
 
@@ -62,6 +65,10 @@ pub(crate) struct PolicyTool<'a> {
     /// The entity type of what is acted on; without one it is the tool itself.
     pub(crate) resource: Option<&'a str>,
     pub(crate) approval: Option<ApprovalSugar<'a>>,
+    /// The tools of which a call must have ended well in the run before.
+    pub(crate) requires: &'a [String],
+    /// Where its arguments go, which makes a group of actions.
+    pub(crate) sink: Option<&'a str>,
 }
 
 /// A fact that a tool looks up.
@@ -121,6 +128,8 @@ pub(crate) struct Ask<'a> {
     pub(crate) facts: &'a Map<String, Value>,
     /// The id of what is acted on, which has been proved to be the session's tenant's.
     pub(crate) resource: Option<&'a str>,
+    /// What the run of the session has done and read.
+    pub(crate) run: &'a RunState,
 }
 
 impl Ask<'_> {
@@ -199,6 +208,7 @@ pub(crate) struct Policies {
     /// INVARIANT (one slice an action): every tool has one, with each policy that could speak of it.
     slices: HashMap<String, Slice>,
     count: usize,
+    tracked: Tracked,
     kinds: Kinds,
     authorizer: Authorizer,
 }
@@ -227,6 +237,7 @@ impl Policies {
                 Some(Err(found)) => faults.extend(found),
                 None => {}
             }
+            texts.extend(tool.requires.iter().map(|first| Source::requires(tool.name, first)));
         }
         let rules = load::load(&texts, &vocabulary, generated.as_ref(), absent);
         match (rules, generated) {
@@ -249,13 +260,14 @@ impl Policies {
                 chosen.get_mut(*place)?.push(Arc::clone(&rule));
             }
         }
-        let slices = vocabulary
+        let slices: HashMap<String, Slice> = vocabulary
             .tools
             .iter()
             .zip(chosen)
             .map(|(tool, rules)| Some((tool.name.to_owned(), Slice::new(tool, rules)?)))
             .collect::<Option<_>>()?;
-        Some(Self { schema, slices, count, kinds: Kinds::new()?, authorizer: Authorizer::new() })
+        let tracked = slices.values().map(|slice| slice.tracked).fold(Tracked::default(), Tracked::or);
+        Some(Self { schema, slices, count, tracked, kinds: Kinds::new()?, authorizer: Authorizer::new() })
     }
 
     /// The generated schema, in Cedar's own syntax.
@@ -298,6 +310,22 @@ impl Policies {
     pub(crate) fn asking(&self, tool: &str) -> impl Iterator<Item = (&str, &Approvers)> {
         let rules = self.slices.get(tool).map(|slice| slice.rules.as_slice()).unwrap_or_default();
         rules.iter().filter_map(|rule| Some((rule.id.as_str(), rule.approvers.as_ref()?)))
+    }
+
+    /// What some policy of the gate reads of runs.
+    pub(crate) fn tracked(&self) -> Tracked {
+        self.tracked
+    }
+
+    /// What the policies of `tool` read of the run of its caller.
+    pub(crate) fn reads_of_run(&self, tool: &str) -> Tracked {
+        self.slices.get(tool).map(|slice| slice.tracked).unwrap_or_default()
+    }
+
+    /// The facts that the message of a rule of `tool` shows.
+    pub(crate) fn facts_shown(&self, tool: &str, rule: &str) -> Vec<String> {
+        let rule = self.slices.get(tool).and_then(|slice| slice.rule(rule));
+        rule.and_then(|rule| rule.message.as_ref()).map(message::Message::facts).unwrap_or_default()
     }
 
     /// The first value of a call that the policies of `tool` read and that is hidden from whoever asks: a JSON pointer into

@@ -198,7 +198,7 @@ fn digest(key: &hmac::Key, parts: &[&[u8]]) -> Digest {
     Digest::from(bytes)
 }
 
-fn random<const N: usize>() -> Result<[u8; N], KeyError> {
+pub(crate) fn random<const N: usize>() -> Result<[u8; N], KeyError> {
     let mut bytes = [0; N];
     SystemRandom::new().fill(&mut bytes).map_err(|_| KeyError::Random)?;
     Ok(bytes)

@@ -121,6 +121,7 @@ fn the_words_below_do_not_know_the_line() {
         "crash",
         "facts",
         "fields",
+        "guards",
         "json",
         "lanes",
         "ledger",
@@ -132,12 +133,14 @@ fn the_words_below_do_not_know_the_line() {
         "refusal",
         "reply",
         "result",
+        "runs",
         "schema",
         "session",
         "standing",
         "stoppage",
         "template",
         "trace",
+        "turn",
     ];
     for room in rooms {
         let mut files = vec![source().join(format!("{room}.rs"))];

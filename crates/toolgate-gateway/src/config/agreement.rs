@@ -51,6 +51,8 @@ resource = { type = "Order", id = "{order_id}", fact = "order", tenant = "/tenan
 once = { key = ["{order_id}"], scope = "tenant", repeat = "never", retain = "7d", caller = true }
 lane = { key = ["{order_id}"] }
 retry = { attempts = 3, on = ["connect"] }
+requires = ["get_order"]
+labels = { result = ["untrusted"], sink = "external" }
 
 [facts.order]
 tool = "get_order"
@@ -152,6 +154,7 @@ mode = "observe"
 arguments = { size = "2MB", depth = 32, members = 20000 }
 approvals = { pending_for = "1h", granted_for = "1h", operator = true, pending = 20, pending_tenant = 200, webhook = { url = "https://desk.example.com/hook", secret = "env:TOOLGATE_WEBHOOK" } }
 audit = { arguments = "digest", key = "env:TOOLGATE_KEY", checkpoints = { to = "https://audit.example.com/toolgate", every = "1m", key = "file:state/checkpoints.key" } }
+guards = { refused = 20, per = "10m" }
 upstreams.files = { command = ["files", "--all"], cwd = "data", env = { MODE = "strict" }, pinned = false }
 
 [http]
@@ -173,6 +176,7 @@ const LISTED: &str = r#"
 store = "sqlite:state/toolgate.db"
 databases.shop = { path = "state/shop.db", seed = "shop.sql" }
 approvals = { pending_for = "1h", granted_for = "1h" }
+guards = { refused = "off" }
 
 [identity]
 kind = "local"

@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 use toolgate::contract::Mode;
 use toolgate::fields::{Fields, Problems};
 use toolgate::gate::Kept;
+use toolgate::guards::Guards;
 use toolgate::json::Bounds;
 use toolgate::ledger::{Store, StoreError};
 
@@ -46,6 +47,8 @@ pub(super) struct Settings {
     pub(super) checkpoints: Option<Checkpoints>,
     /// Whether policies hold, where a contract does not say it for its tool.
     pub(super) mode: Mode,
+    /// What ends a run that only tries doors.
+    pub(super) guards: Guards,
 }
 
 /// An upstream, as the folder declares it.
@@ -99,6 +102,7 @@ impl Settings {
         let http = http::Settings::read(&mut top, problems);
         let arguments = top.bounds("arguments", problems);
         let mode = top.word("mode", &Mode::WORDS, Mode::Enforce, problems);
+        let guards = super::guards::read(&mut top, problems);
         let mut settings = Self {
             store,
             databases,
@@ -114,6 +118,7 @@ impl Settings {
             kept,
             checkpoints,
             mode,
+            guards,
         };
         if let Some(mut approvals) = top.table("approvals", problems) {
             settings.asked_for = approvals.span("pending_for", HOUR, problems);

@@ -21,6 +21,7 @@ use super::door::{Door, json_response, told};
 use super::guard::{Twice, only};
 use super::problem::{Kind, Problem};
 use super::query::{Query, TAG};
+use super::sessions;
 use super::tagged;
 use super::tools::{dialect, unknown};
 use super::traced;
@@ -67,6 +68,7 @@ pub(super) async fn answer(State(door): State<Arc<Door>>, request: Request<Body>
     let session = door.admit(&parts.headers, Scope::Calls)?;
     let session = tagged::within(session, &Query::read(parts.uri.query(), &[TAG])?)?;
     let host = Host::read(&parts.headers)?;
+    let session = sessions::within(&door, session, &parts.headers).await?;
     let body = door.read(&parts.headers, body).await?;
     let envelope = Envelope::read(&body)?;
     let turn = envelope.decode(&body)?;

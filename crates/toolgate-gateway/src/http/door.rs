@@ -28,7 +28,7 @@ use super::guard::{Guard, Twice, only};
 use super::health::Readiness;
 use super::lent::lend;
 use super::problem::{Kind, Problem};
-use super::{Bounds, Watch, approvals, audit, calls, grants, health, ledger, mcp, protected, stops, tools};
+use super::{Bounds, Watch, approvals, audit, calls, grants, health, ledger, mcp, protected, sessions, stops, tools};
 use crate::identity::{Caller, Doorkeeper, NotAdmitted, Protected, Scope, WELL_KNOWN};
 
 /// What all requests share.
@@ -255,6 +255,8 @@ impl Answering {
             .route("/v1/stops", get(stops::list).post(stops::set))
             .route("/v1/stops/{id}", delete(stops::lift))
             .route("/v1/audit", get(audit::list))
+            .route("/v1/sessions", post(sessions::begin))
+            .route("/v1/sessions/{handle}", delete(sessions::end))
             .route("/healthz", get(health::lives))
             .route("/readyz", get(health::ready))
             .route(WELL_KNOWN, get(protected::document))

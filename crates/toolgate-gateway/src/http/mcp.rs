@@ -20,6 +20,7 @@ use super::calls;
 use super::door::Door;
 use super::problem::{Kind, Problem};
 use super::query::{Query, TAG};
+use super::sessions;
 use super::tagged;
 use crate::identity::Scope;
 use crate::mcp::http::{Headers, HttpAnswer, handle};
@@ -52,6 +53,7 @@ async fn answered(door: &Arc<Door>, session: Session, request: Request<Body>) ->
         return Err(Problem::new(Kind::BadHeader, detail).hint("say it as `toolgate/operation` in the call's `_meta`"));
     }
     let session = tagged::within(session, &Query::read(parts.uri.query(), &[TAG])?)?;
+    let session = sessions::within(door, session, &parts.headers).await?;
     let body = door.read(&parts.headers, body).await?;
     let _running = door.take(1)?;
     let headers = Headers::of(parts.headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes())));

@@ -43,6 +43,7 @@ pub(crate) enum Kind {
     BrokenEnvelope,
     BrokenMessage,
     NoSuchApproval,
+    NoSuchSession,
     ApprovalClosed,
     NotYours,
     NoSuchAction,
@@ -98,6 +99,7 @@ impl Kind {
             Self::BrokenEnvelope => row("broken_envelope", S::BAD_REQUEST, "The body is not as it must be"),
             Self::BrokenMessage => row("broken_message", S::BAD_REQUEST, "The message is none of its dialect"),
             Self::NoSuchApproval => row("no_such_approval", S::NOT_FOUND, "There is no such approval"),
+            Self::NoSuchSession => row("no_such_session", S::NOT_FOUND, "There is no such session"),
             Self::ApprovalClosed => row("approval_closed", S::CONFLICT, "The approval is not pending any more"),
             Self::NotYours => row("not_yours", S::FORBIDDEN, "Somebody else must answer this approval"),
             Self::NoSuchAction => row("no_such_action", S::NOT_FOUND, "There is no such action"),
@@ -213,7 +215,7 @@ mod tests {
 
     use super::*;
 
-    const ALL: [Kind; 33] = [
+    const ALL: [Kind; 34] = [
         Kind::AmbiguousRequest,
         Kind::WrongHost,
         Kind::ForeignOrigin,
@@ -231,6 +233,7 @@ mod tests {
         Kind::BrokenEnvelope,
         Kind::BrokenMessage,
         Kind::NoSuchApproval,
+        Kind::NoSuchSession,
         Kind::ApprovalClosed,
         Kind::NotYours,
         Kind::NoSuchAction,

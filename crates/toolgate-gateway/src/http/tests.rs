@@ -231,3 +231,22 @@ async fn a_gate_that_fails_is_a_problem_that_keeps_what_was_answered() {
     draining.cancel();
     serving.await.unwrap().unwrap();
 }
+
+#[tokio::test]
+async fn a_session_is_begun_used_and_ended_by_its_own_caller_and_nobody_else_learns_that_it_is_there() {
+    let door = door(gate());
+    let begun = body(sessions::begun(&door, &alice(), b"").await).await;
+    let handle = begun["session"].as_str().unwrap().to_owned();
+    let shown = |handle: &str| axum::http::HeaderMap::from_iter([(sessions::SESSION, handle.parse().unwrap())]);
+    let within = sessions::within(&door, alice(), &shown(&handle)).await.unwrap();
+    assert_ne!(within.run(), alice().run());
+    let foreign = sessions::within(&door, mia(), &shown(&handle)).await.err();
+    let unknown = sessions::within(&door, mia(), &shown("ses_00000000000000000000000000000000")).await.err();
+    assert_eq!(json!(foreign.unwrap()), json!(unknown.unwrap()));
+    assert_eq!(code(sessions::ended(&door, &mia(), &handle).await), "404 no_such_session");
+    assert!(sessions::ended(&door, &alice(), &handle).await.is_ok());
+    let ended = sessions::within(&door, alice(), &shown(&handle)).await.err();
+    assert_eq!(json!(ended.unwrap())["code"], "no_such_session");
+    assert_eq!(code(sessions::begun(&door, &alice(), br#"{"run":"mine"}"#).await), "400 broken_envelope");
+    assert_eq!(sessions::within(&door, alice(), &Default::default()).await.unwrap().run(), alice().run());
+}

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{
     Access, ApprovalRule, Contract, Fact, Lane, Limit, MappedError, Mode, Once, OnceScope, Reconcile, Repeat, Resource,
-    Retry, allowances, content, is_tag, lint,
+    Retry, allowances, content, flow, is_tag, lint,
 };
 use crate::approval::Approvers;
 use crate::fields::{Fields, Problems};
@@ -97,6 +97,8 @@ impl Contract {
         let content =
             output.is_none() && !table.contains_key("output") && backend.get("kind").is_some_and(|kind| kind == "mcp");
         let output = if content { content::schema().ok() } else { output };
+        let requires = flow::read_requires(name, &mut top, &mut problems);
+        let labels = flow::Labels::read(&mut top, content, &mut problems);
         top.end(&mut problems);
         if access == Access::Read {
             for (key, given) in
@@ -135,6 +137,8 @@ impl Contract {
             reconcile,
             retry,
             limits,
+            requires,
+            labels,
             errors,
             backend,
             content,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use super::parse::SHOWN_AND_KEPT;
-use super::{Access, Contract, Fact, Tool, lint, names};
+use super::{Access, Contract, Fact, Tool, flow, lint, names};
 use crate::backend::Backend;
 use crate::fields::Problems;
 use crate::nearness::nearest;
@@ -117,11 +117,15 @@ impl Registry {
                 let contract = &tool.contract;
                 let looks = contract.facts.iter().map(|(name, fact)| (format!("/facts/{name}/tool"), &fact.tool));
                 let finds = contract.reconcile.iter().map(|reconcile| ("/reconcile/tool".to_owned(), &reconcile.tool));
-                more.extend(looks.chain(finds).filter(|(_, other)| aside.contains(*other)).map(|(at, other)| {
-                    let message = format!("this tool rests on `{other}`, which has faults and is set aside");
-                    let problem = Problem { at, code: "set_aside".into(), message, hint: None };
-                    ToolFault { tool: contract.name.clone(), problem }
-                }));
+                let waits = contract.requires.iter().enumerate();
+                let waits = waits.map(|(index, first)| (format!("/requires/{index}"), first));
+                more.extend(looks.chain(finds).chain(waits).filter(|(_, other)| aside.contains(*other)).map(
+                    |(at, other)| {
+                        let message = format!("this tool rests on `{other}`, which has faults and is set aside");
+                        let problem = Problem { at, code: "set_aside".into(), message, hint: None };
+                        ToolFault { tool: contract.name.clone(), problem }
+                    },
+                ));
             }
             if more.is_empty() {
                 return;
@@ -157,6 +161,12 @@ impl Registry {
         let of_arguments = contract.input.hidden(&Value::Object(arguments.clone()));
         let of_facts = facts.iter().filter_map(|(name, fact)| Some(self.fact_output(contract, name)?.hidden(fact)));
         of_facts.fold(of_arguments, Hidden::and)
+    }
+
+    /// The labels of these facts of a contract: those of the answers that they are.
+    pub(crate) fn labels_of_facts(&self, contract: &Contract, facts: &[String]) -> BTreeSet<String> {
+        let tools = facts.iter().filter_map(|name| self.get(&contract.facts.get(name)?.tool));
+        tools.flat_map(|tool| tool.contract.labels.result.iter().cloned()).collect()
     }
 
     /// The tool that a call names: by its name, or by a short form of it.
@@ -215,6 +225,7 @@ impl Registry {
                 problems.hinted(format!("/errors/{signal}/instead"), "tool", "there is no such tool", hint);
             }
         }
+        flow::check_requires(contract, &self.tools, broken, problems);
         let seen_by_people = contract.preview.iter().map(|template| ("/preview", template));
         for (at, template) in seen_by_people {
             self.check_fact_holes(contract, template, at, problems);

@@ -17,6 +17,7 @@ use crate::catalogue::Catalogue;
 use crate::clock::{Clock, Given, SystemClock};
 use crate::contract::{Contract, Registry, Tool, ToolFault};
 use crate::facts::Facts;
+use crate::guards::{Guards, Refusals};
 use crate::json::Limits;
 use crate::ledger::{Asking, Store, StoreError};
 use crate::modes::Modes;
@@ -45,6 +46,7 @@ pub struct Builder {
     asking: Asking,
     kept: Kept,
     modes: Modes,
+    guards: Guards,
 }
 
 /// Opens the store, once everything else is known to be right.
@@ -64,6 +66,7 @@ pub struct Prepared {
     asking: Asking,
     kept: Kept,
     modes: Modes,
+    guards: Guards,
 }
 
 /// Why there is no gate.
@@ -113,6 +116,7 @@ impl Default for Builder {
             asking: ASKING,
             kept: Kept::default(),
             modes: Modes::default(),
+            guards: Guards::default(),
         }
     }
 }
@@ -235,6 +239,13 @@ impl Builder {
         self
     }
 
+    /// What ends a run that only tries doors: [`Guards::default`] if not set, nothing with [`Guards::off`].
+    #[must_use]
+    pub fn guards(mut self, guards: Guards) -> Self {
+        self.guards = guards;
+        self
+    }
+
     /// Everything that is wrong, where some contracts could not even be read: `unread` names their tools. Nothing is
     /// opened.
     pub fn check(self, unread: &[String]) -> Result<(), BuildError> {
@@ -299,6 +310,7 @@ impl Builder {
             asking: self.asking,
             kept: self.kept,
             modes: self.modes,
+            guards: self.guards,
         })
     }
 }
@@ -358,6 +370,7 @@ impl Prepared {
             reserve: Reserve::new(store.clone(), Arc::clone(&clock), redaction.clone()),
             run: Run::new(&registry, desk, Arc::clone(&clock)),
             settle,
+            refusals: Refusals::new(self.guards.bound(), store.clone(), Arc::clone(&clock)),
             registry,
             policies,
             catalogue: Arc::clone(&self.catalogue),
@@ -438,6 +451,8 @@ fn policy_tool<'a>(registry: &'a Registry, contract: &'a Contract) -> PolicyTool
             approvers: rule.approvers.clone(),
             message: rule.message.as_deref(),
         }),
+        requires: &contract.requires,
+        sink: contract.labels.sink.as_deref(),
     }
 }
 

@@ -81,6 +81,9 @@ pub enum Undecided {
     /// A policy names what is acted on, whose name is made of what the record holds a digest of.
     #[error("policies name what is acted on, which the record hides")]
     HiddenResource,
+    /// The record is of a time when no policy read it.
+    #[error("policies read what the run had done before, which the record does not tell")]
+    NoRun,
 }
 
 impl Decided {
@@ -150,12 +153,15 @@ impl Gate {
             }
             resource => resource?,
         };
+        let reads = self.line.policies.reads_of_run(&contract.name);
+        let run = call.run(reads).ok_or(Undecided::NoRun)?;
         let ask = Ask {
             tool: &contract.name,
             session: &session,
             arguments,
             facts: call.facts(),
             resource: resource.as_deref(),
+            run: &run,
         };
         match self.line.policies.reads_hidden(&ask, &is_hidden) {
             Some(at) => Err(Undecided::Hidden { at }),

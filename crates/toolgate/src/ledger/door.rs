@@ -57,6 +57,7 @@ impl Errand {
             owner: store.owner().clone(),
             attempt,
             verdict: Verdict::Done { answer: self.answer.clone() },
+            marking: None,
         };
         let record = |kind| Record::new(kind, now, reference.clone(), self.told.clone());
         store.close(closing, record(Kind::Outcome), record(Kind::Late), now).await

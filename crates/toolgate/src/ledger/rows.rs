@@ -161,6 +161,8 @@ pub(super) enum NoteKind {
     Untold,
     /// Whose calls of which tool a standing grant covers, by its id.
     Covers,
+    /// The handle of a run that was begun clean, by the digest of whose it is and what it is.
+    Handle,
 }
 
 impl Note {
@@ -187,6 +189,7 @@ impl NoteKind {
             Self::Standing => "standing",
             Self::Untold => "untold",
             Self::Covers => "covers",
+            Self::Handle => "handle",
         }
     }
 }

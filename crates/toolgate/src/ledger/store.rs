@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use super::memory::MemoryLedger;
 use super::rows::{Rows, Transact};
+use super::runs::{Marking, RunKey};
 #[cfg(feature = "sqlite")]
 use super::sqlite::{SqliteLedger, SqliteView};
 use super::transact;
@@ -22,6 +23,7 @@ use crate::audit::{Head, Record, Sealed};
 use crate::call::Ref;
 use crate::clock::{Millis, Water};
 use crate::json::Digest;
+use crate::runs::RunState;
 use crate::standing::{Left, StandingGrant};
 use crate::stoppage::{Spot, Stoppage};
 use crate::vault::GateKey;
@@ -53,6 +55,7 @@ pub(crate) struct Question {
     pub(crate) spot: Option<Spot>,
     /// Whose standing grants, where the call may need one.
     pub(crate) covered: Option<Covered>,
+    pub(crate) run: Option<RunKey>,
 }
 
 /// Whose approval of which call.
@@ -80,6 +83,8 @@ pub(crate) struct Recall {
     pub(crate) stopped: Option<Stoppage>,
     /// The standing grants that may cover the call, with what is left of each.
     pub(crate) standing: Vec<(StandingGrant, Left)>,
+    /// What the run of the call has done and read, where that was asked.
+    pub(crate) run: RunState,
 }
 
 /// What a decision was based on: it stands while both numbers do.
@@ -167,6 +172,8 @@ pub(crate) struct Closing {
     pub(crate) owner: Owner,
     pub(crate) attempt: u32,
     pub(crate) verdict: Verdict,
+    /// What it adds to its run. INVARIANT (labelled first): it is durable with the outcome, or the outcome is not shown.
+    pub(crate) marking: Option<Marking>,
 }
 
 /// The kinds of store.

@@ -117,6 +117,11 @@ stories! {
         nothing_opens_where_an_operator_has_stopped_it
         a_stop_is_lifted_once_and_only_by_whom_it_concerns
         the_stops_of_one_tenant_leave_room_for_those_of_others;
+    runs:
+        a_run_grows_with_each_call_and_only_its_own_principal_has_it
+        a_run_that_rests_for_a_day_is_as_good_as_new
+        what_a_call_adds_to_its_run_is_written_with_its_outcome_or_not_at_all
+        a_refusal_is_counted_in_its_window_alone;
     erasing:
         nothing_is_erased_while_an_action_of_theirs_is_in_doubt_unless_that_is_said
         what_comes_of_an_action_that_was_erased_while_it_ran_is_not_kept;
@@ -232,7 +237,7 @@ async fn close(store: &Store, act: &Act, attempt: u32, verdict: Verdict) -> bool
 }
 
 async fn close_at(store: &Store, act: &Act, attempt: u32, verdict: Verdict, now: Millis) -> bool {
-    let closing = Closing { key: act.key(), owner: store.owner().clone(), attempt, verdict };
+    let closing = Closing { key: act.key(), owner: store.owner().clone(), attempt, verdict, marking: None };
     store.close(closing, record(Kind::Outcome), record(Kind::Late), now).await.unwrap()
 }
 

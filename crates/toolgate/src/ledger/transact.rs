@@ -9,6 +9,7 @@ mod sweeping;
 mod untold;
 
 use super::rows::{Change, LOOKED_THROUGH, Lane, Rows, Stored};
+use super::runs;
 use super::stopping::stopping;
 use super::{
     Claim, Closing, Command, Consequence, Entry, EntryKey, Finding, Listed, NewEntry, Opened, Opening, Page, Question,
@@ -17,6 +18,7 @@ use super::{
 use crate::approval::{Approval, ApprovalState};
 use crate::audit::{Head, Record};
 use crate::clock::{Millis, Water};
+use crate::runs::RunState;
 
 pub(crate) use self::approvals::Answer;
 pub(super) use self::approvals::{decide, edit, propose};
@@ -59,9 +61,14 @@ pub(super) fn recall(rows: &dyn Rows, question: &Question, now: Millis) -> Store
         Some(covered) => covering(rows, covered, now)?,
         None => Vec::new(),
     };
+    let run = match question.run {
+        Some(run) => runs::state(rows, run, now)?,
+        None => RunState::default(),
+    };
     let Some((key, lane)) = question.action else {
         let stamp = Stamp { revision: 0, lane_version: 0 };
-        return Ok(Recall { entry: None, own_lane_version: 0, stamp, holder: None, approval, stopped, standing });
+        let (entry, holder) = (None, None);
+        return Ok(Recall { entry, own_lane_version: 0, stamp, holder, approval, stopped, standing, run });
     };
     let entry = rows.entry(key)?.filter(|entry| !entry.lapsed(now));
     let own_lane_version = match &entry {
@@ -75,7 +82,7 @@ pub(super) fn recall(rows: &dyn Rows, question: &Question, now: Millis) -> Store
     };
     let revision = entry.as_ref().map_or(0, |entry| entry.revision);
     let stamp = Stamp { revision, lane_version: lane.version };
-    Ok(Recall { entry, own_lane_version, stamp, holder, approval, stopped, standing })
+    Ok(Recall { entry, own_lane_version, stamp, holder, approval, stopped, standing, run })
 }
 
 pub(super) fn open(rows: &mut dyn Rows, opening: Opening, now: Millis) -> Stored<Opened> {
@@ -150,13 +157,16 @@ pub(super) fn close(
     record: impl FnOnce(bool) -> Record,
     now: Millis,
 ) -> Stored<bool> {
-    let Closing { key, owner, attempt, verdict } = closing;
+    let Closing { key, owner, attempt, verdict, marking } = closing;
     let entry = rows.outline(key)?;
     let lane_version = next_lane_version(rows, entry.as_ref(), now)?;
     let command = Command::Close { owner, attempt, verdict, lane_version, now };
     let closed = match step(key, entry.as_ref(), command) {
         Ok((entry, consequences)) => {
             apply(rows, &entry, Change::Moved, &consequences, None, now)?;
+            if let Some(marking) = marking {
+                runs::join(rows, marking, now)?;
+            }
             true
         }
         Err(_) => false,

@@ -192,6 +192,7 @@ impl<'a> ToolShape<'a> {
         let groups = std::iter::once(effect.to_owned())
             .chain(tool.tags.iter().map(|tag| format!("tag:{tag}")))
             .chain(tool.groups.iter().cloned())
+            .chain(tool.sink.map(|sink| format!("sink:{sink}")))
             .collect();
         Self { name: tool.name, groups, resource: tool.resource, facts: &tool.facts, context: context_shape(tool) }
     }
@@ -221,7 +222,18 @@ fn context_shape(tool: &PolicyTool<'_>) -> Shape {
         field("approved", Shape::Bool, true),
         field("facts", Shape::Record(facts), true),
         field("input", input, true),
-        field("session", Shape::Record(vec![field("run", Shape::Text, true)]), true),
+        field("session", session_shape(), true),
+    ])
+}
+
+/// What policies may ask of the run, beside its principal.
+fn session_shape() -> Shape {
+    let field = |name: &str, shape| Field { name: name.to_owned(), shape, required: true };
+    Shape::Record(vec![
+        field("calls", Shape::Long),
+        field("completed", Shape::Set(Box::new(Shape::Text))),
+        field("labels", Shape::Set(Box::new(Shape::Text))),
+        field("run", Shape::Text),
     ])
 }
 

@@ -12,8 +12,9 @@ use serde_json::{Value, json};
 
 use super::load::Rule;
 use super::schema::{ACTION, ROLE, TENANT, TOOL, ToolShape, USER, entity};
-use super::shape::{Reads, Shape};
+use super::shape::{Field, Reads, Shape};
 use crate::json::{Digest, canonical};
+use crate::runs::Tracked;
 use crate::session::Session;
 
 /// The entity types of every request.
@@ -40,6 +41,8 @@ pub(super) struct Slice {
     /// By id.
     pub(super) rules: Vec<Arc<Rule>>,
     pub(super) may_ask: bool,
+    /// What they read of the run of whoever asks.
+    pub(super) tracked: Tracked,
     pub(super) digest: Digest,
     admits: Vec<(Who, What)>,
     bars: Vec<(Who, What)>,
@@ -115,10 +118,12 @@ impl Slice {
         if let Resource::Tool(tool) = &resource {
             fixed.push(Entity::new_no_attrs(tool.clone(), HashSet::new()));
         }
+        let context = tool.context.pruned(&reads);
         Some(Self {
             entities: Entities::from_entities(fixed, None).ok()?,
             action,
-            context: tool.context.pruned(&reads),
+            tracked: tracked(&context),
+            context,
             policies: set(false)?,
             permits: set(true)?,
             may_ask: rules.iter().any(|rule| rule.approvers.is_some()),
@@ -215,6 +220,19 @@ impl What {
             Self::One | Self::None => false,
         }
     }
+}
+
+/// What is read of the run, in a context that is cut to what is read.
+fn tracked(context: &Shape) -> Tracked {
+    let members = |shape: &Shape, name: &str| match shape {
+        Shape::Record(fields) => {
+            fields.iter().find(|field| field.name == name).map(|Field { shape, .. }| shape.clone())
+        }
+        Shape::Text | Shape::Long | Shape::Bool | Shape::Decimal | Shape::Set(_) | Shape::Opaque(_) => None,
+    };
+    let session = members(context, "session");
+    let reads = |name| session.as_ref().is_some_and(|session| members(session, name).is_some());
+    Tracked { completed: reads("completed"), calls: reads("calls"), labels: reads("labels") }
 }
 
 /// The digest of what the rules say, whatever file they stand in.

@@ -29,6 +29,10 @@ enum Origin<'a> {
         tool: &'a str,
         when: Range<usize>,
     },
+    /// Made of the `requires` of a contract.
+    Requires {
+        tool: &'a str,
+    },
 }
 
 impl<'a> Source<'a> {
@@ -81,6 +85,22 @@ impl<'a> Source<'a> {
         Ok(Self { text: Cow::Owned(text), origin: Origin::Approval { tool, when } })
     }
 
+    /// The forbid that stands behind a name in the `requires` of the contract of `tool`.
+    pub(super) fn requires(tool: &'a str, first: &str) -> Self {
+        let message = format!(
+            "Call {first} first: in this run it has not been called with success yet. Then send this call again."
+        );
+        let text = format!(
+            "@id({})\n@message({})\n@fix(\"model\")\nforbid (principal, action == Action::{}, resource)\n\
+             unless {{ context.session.completed.contains({}) }};",
+            quoted(&requires_id(tool, first)),
+            quoted(&message),
+            quoted(tool),
+            quoted(first),
+        );
+        Self { text: Cow::Owned(text), origin: Origin::Requires { tool } }
+    }
+
     /// The name that policies without an id are counted under.
     pub(super) fn stem(&self) -> &str {
         match &self.origin {
@@ -88,7 +108,7 @@ impl<'a> Source<'a> {
                 let file = name.rsplit('/').next().unwrap_or(name);
                 file.strip_suffix(".cedar").unwrap_or(file)
             }
-            Origin::Approval { tool, .. } => tool,
+            Origin::Approval { tool, .. } | Origin::Requires { tool } => tool,
         }
     }
 
@@ -97,6 +117,7 @@ impl<'a> Source<'a> {
         match &self.origin {
             Origin::File { name } => format!("{name}:{}", place(&self.text, offset).0),
             Origin::Approval { tool, .. } => format!("the approval of tools/{tool}.toml"),
+            Origin::Requires { tool } => format!("`requires` of tools/{tool}.toml"),
         }
     }
 
@@ -112,8 +133,14 @@ impl<'a> Source<'a> {
                 in_when(tool, condition, code, offset - when.start, message, hint)
             }
             Origin::Approval { tool, .. } => PolicyFault::in_contract(tool, code, format!("approval: {message}"), hint),
+            Origin::Requires { tool } => PolicyFault::in_contract(tool, code, format!("requires: {message}"), hint),
         }
     }
+}
+
+/// The id of the rule that a name in the `requires` of a contract stands for.
+pub(crate) fn requires_id(tool: &str, first: &str) -> String {
+    format!("{tool}.requires.{first}")
 }
 
 /// A fault in the condition of an `approval`. Where the condition stands in its file is not known here, so the message

@@ -15,11 +15,24 @@ struct Declared {
     facts: Vec<(&'static str, Value, bool)>,
     resource: Option<&'static str>,
     approval: Option<(&'static str, &'static str, Option<&'static str>)>,
+    requires: Vec<String>,
+    sink: Option<&'static str>,
 }
 
 impl Declared {
     fn new(name: &'static str, write: bool, input: Value) -> Self {
-        Self { name, write, tags: vec![], groups: vec![], input, facts: vec![], resource: None, approval: None }
+        Self {
+            name,
+            write,
+            tags: vec![],
+            groups: vec![],
+            input,
+            facts: vec![],
+            resource: None,
+            approval: None,
+            requires: vec![],
+            sink: None,
+        }
     }
 
     fn as_tool(&self) -> PolicyTool<'_> {
@@ -40,6 +53,8 @@ impl Declared {
                 approvers: approvers.to_owned().into(),
                 message,
             }),
+            requires: &self.requires,
+            sink: self.sink,
         }
     }
 }
@@ -139,6 +154,7 @@ fn judged(policies: &Policies, session: &Session, arguments: &Value, left: i64) 
         arguments: arguments.as_object().unwrap(),
         facts: &facts,
         resource: Some("ord_1"),
+        run: &RunState::default(),
     };
     policies.judge(&ask)
 }

@@ -3,7 +3,7 @@
 //! Cedar passes over a policy that errs, so a forbid that errs would forbid nothing: any error denies. What is denied
 //! without consent is asked again as if consent were given, to tell what a person may allow from what nobody may.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 use cedar_policy::{
@@ -170,12 +170,19 @@ impl<'a> Case<'a> {
     fn session(&self, members: &[Field]) -> Result<RestrictedExpression, Unfit> {
         let value = |name: &str| match name {
             "run" => Ok(RestrictedExpression::new_string(self.ask.session.run().to_owned())),
+            "completed" => Ok(set(&self.ask.run.completed)),
+            "labels" => Ok(set(&self.ask.run.labels)),
+            "calls" => Ok(RestrictedExpression::new_long(i64::try_from(self.ask.run.calls).unwrap_or(i64::MAX))),
             _ => Err(Unfit::at(name)),
         };
         let pairs: Result<Vec<_>, Unfit> =
             members.iter().map(|member| Ok((member.name.clone(), value(&member.name)?))).collect();
         RestrictedExpression::new_record(pairs?).map_err(|_| Unfit::default())
     }
+}
+
+fn set(names: &BTreeSet<String>) -> RestrictedExpression {
+    RestrictedExpression::new_set(names.iter().map(|name| RestrictedExpression::new_string(name.clone())))
 }
 
 impl From<Unfit> for Why {

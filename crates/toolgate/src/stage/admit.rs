@@ -17,6 +17,7 @@ use crate::redaction::Redaction;
 use crate::refusal::Refusal;
 use crate::session::Session;
 use crate::trace::{Learned, Trace};
+use crate::turn::Seat;
 
 /// The first stage.
 pub(crate) struct Admit {
@@ -47,6 +48,8 @@ pub(crate) struct Admitted {
     deadline: Instant,
     patience: Instant,
     trace: Trace,
+    /// The place of the call among those that the model made with it.
+    seat: Option<Arc<Seat>>,
 }
 
 /// A call under the name of its tool.
@@ -127,6 +130,7 @@ impl Admit {
             deadline,
             patience,
             trace,
+            seat: None,
         })
     }
 
@@ -182,6 +186,16 @@ fn asked(learned: Learned, session: &Session, traced: Option<&TraceContext>) -> 
 }
 
 impl Admitted {
+    /// The same call, as one of those of a turn.
+    pub(crate) fn seated(self, seat: Option<Arc<Seat>>) -> Self {
+        Self { seat, ..self }
+    }
+
+    /// The place of the call in its turn.
+    pub(crate) fn seat(&self) -> Option<&Seat> {
+        self.seat.as_deref()
+    }
+
     pub(crate) fn tool(&self) -> &Arc<Registered> {
         &self.tool
     }

@@ -2,8 +2,10 @@
 //! in this order. All waiting happens here.
 
 mod identity;
+mod known_run;
 mod standing;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,22 +16,25 @@ use tokio_util::sync::CancellationToken;
 use super::Stop;
 use super::admit::Admitted;
 use crate::approval::Approval;
-use crate::clock::Clock;
+use crate::clock::{Clock, Millis};
 use crate::contract::Contract;
 use crate::facts::{Asker, Facts, Gathered};
 use crate::json::canonical;
 use crate::lanes::{Lanes, Place};
-use crate::ledger::{Covered, Entry, GrantKey, Question, Recall, Stamp, State, Store, StoreError};
+use crate::ledger::{Covered, Entry, GrantKey, Marking, Question, Recall, Stamp, State, Store, StoreError};
 use crate::policy::Policies;
 use crate::recovery::{Reconciled, Recovery};
 use crate::redaction::Redactor;
 use crate::refusal::{Code, Effect, Fix, Refusal, Retry};
+use crate::runs::RunState;
 use crate::standing::{Left, StandingGrant};
 use crate::stoppage::{Spot, Stoppage, View};
 use crate::template::{Scope, visible};
 use crate::trace::Learned;
 
 pub(crate) use identity::Identity;
+pub(crate) use known_run::Came;
+use known_run::KnownRun;
 pub(crate) use standing::Recalled;
 use standing::{Standing, standing};
 
@@ -63,6 +68,7 @@ struct Known {
     /// INVARIANT (nothing runs): what stops the call, of which no more is known then.
     stopped: Option<Box<Stoppage>>,
     standing: Vec<(StandingGrant, Left)>,
+    run: KnownRun,
 }
 
 /// A write, and what the ledger knows of it.
@@ -118,6 +124,9 @@ impl Inform {
                     let contract = &admitted.tool().contract;
                     learned = learned.with("facts", self.facts.redacted(contract, &known.facts, redactor));
                 }
+                if let Some(told) = known.run.told(&self.policies, &admitted) {
+                    learned = learned.with("session", told);
+                }
                 admitted.note("inform", learned);
                 Ok(Informed { admitted, known })
             }
@@ -150,22 +159,27 @@ impl Inform {
             return Ok(Known::stopped(stoppage));
         }
         let asks = self.policies.may_ask(&admitted.tool().contract.name) || admitted.named_approval().is_some();
-        let (approval, standing) = match asks {
-            true => self.recall(admitted, None).await.map(|recall| (recall.approval, recall.standing))?,
-            false => (None, Vec::new()),
-        };
+        let mut run = KnownRun::begin(&self.policies, admitted);
+        let (mut approval, mut standing) = (None, Vec::new());
+        if asks || run.is_kept() {
+            let recall = self.recall(admitted, None, &run).await?;
+            (approval, standing) = (recall.approval.filter(|_| asks), recall.standing);
+            run.recalled(recall.run);
+        }
         let (facts, resource) = self.look(admitted).await?;
-        Ok(Known { action: None, facts: Arc::new(facts), resource, approval, standing, stopped: None })
+        Ok(Known { action: None, facts: Arc::new(facts), resource, approval, standing, stopped: None, run })
     }
 
     async fn learn_of_write(&self, admitted: &Admitted) -> Result<Known, Trouble> {
         let identity = Identity::of(admitted);
         let mut place = None;
         loop {
-            let recall = self.recall(admitted, Some(&identity)).await?;
+            let mut run = KnownRun::begin(&self.policies, admitted);
+            let mut recall = self.recall(admitted, Some(&identity), &run).await?;
             if let Some(stoppage) = recall.stopped {
                 return Ok(Known::stopped(stoppage));
             }
+            run.recalled(std::mem::take(&mut recall.run));
             let stamp = recall.stamp;
             let recalled = match standing(admitted, &recall) {
                 Standing::Busy(entry) => {
@@ -203,11 +217,16 @@ impl Inform {
             let action = Action { identity, recalled, stamp, _place: place };
             let Recall { approval, standing, .. } = recall;
             let facts = Arc::new(facts);
-            return Ok(Known { action: Some(action), facts, resource, approval, standing, stopped: None });
+            return Ok(Known { action: Some(action), facts, resource, approval, standing, stopped: None, run });
         }
     }
 
-    async fn recall(&self, admitted: &Admitted, identity: Option<&Identity>) -> Result<Recall, StoreError> {
+    async fn recall(
+        &self,
+        admitted: &Admitted,
+        identity: Option<&Identity>,
+        run: &KnownRun,
+    ) -> Result<Recall, StoreError> {
         let session = admitted.session();
         let grant = GrantKey {
             tenant: session.tenant().to_owned(),
@@ -222,11 +241,12 @@ impl Inform {
         });
         let action = identity.map(|identity| (identity.key, identity.lane));
         let spot = action.map(|_| spot(admitted));
-        self.store.recall(Question { action, grant: Some(grant), covered, spot }, self.clock.now()).await
+        let question = Question { action, grant: Some(grant), covered, spot, run: run.key() };
+        self.store.recall(question, self.clock.now()).await
     }
 
     async fn moved(&self, admitted: &Admitted, identity: &Identity, stamp: Stamp) -> Result<bool, StoreError> {
-        Ok(self.recall(admitted, Some(identity)).await?.stamp != stamp)
+        Ok(self.recall(admitted, Some(identity), &KnownRun::default()).await?.stamp != stamp)
     }
 
     /// Waits a little for a running action. One whose owner is dead is not waited for: it becomes unknown.
@@ -308,6 +328,7 @@ impl Known {
             approval: None,
             standing: Vec::new(),
             stopped: Some(Box::new(stoppage)),
+            run: KnownRun::default(),
         }
     }
 }
@@ -420,6 +441,21 @@ impl Informed {
     /// The standing grants that may cover it, with what is left of each.
     pub(crate) fn standing(&self) -> &[(StandingGrant, Left)] {
         &self.known.standing
+    }
+
+    /// What the run had done and read before.
+    pub(crate) fn run(&self) -> &RunState {
+        self.known.run.state()
+    }
+
+    /// The other tools of the turn that had not ended when the run was looked up.
+    pub(crate) fn awaited(&self) -> &BTreeSet<String> {
+        self.known.run.awaited()
+    }
+
+    /// What the call adds to its run, having come to this; nothing where nothing of it is kept or new.
+    pub(crate) fn marking(&self, came: Came, now: Millis) -> Option<Marking> {
+        self.known.run.marking(&self.admitted, came, now)
     }
 
     pub(crate) fn note(&mut self, stage: &'static str, learned: Learned) {

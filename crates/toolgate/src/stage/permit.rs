@@ -2,6 +2,7 @@
 
 mod consent;
 mod observe;
+mod order;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -48,6 +49,8 @@ pub(crate) struct Permitted {
 pub(crate) struct Denied {
     informed: Informed,
     halt: Halt,
+    /// The facts that its words show.
+    shown: Vec<String>,
 }
 
 impl Permit {
@@ -66,7 +69,8 @@ impl Permit {
         if let Some(stoppage) = informed.stopped() {
             let (refusal, learned) = (stoppage.refusal(self.clock.now()), stoppage.learned());
             informed.note("permit", learned);
-            return Err(Box::new(Denied { informed, halt: Halt::Refused(Box::new(refusal)) }));
+            let halt = Halt::Refused(Box::new(refusal));
+            return Err(Box::new(Denied { informed, halt, shown: Vec::new() }));
         }
         let verdict = self.decide(&informed);
         let learned = verdict.learned();
@@ -81,7 +85,10 @@ impl Permit {
             Verdict::Anyway(Would { refusal, .. }) => {
                 Ok(Permitted { informed, consent: None, would_refuse: Some(refusal) })
             }
-            Verdict::No { halt, .. } => Err(Box::new(Denied { informed, halt })),
+            Verdict::No { halt, .. } => {
+                let shown = self.shown(&informed, &halt);
+                Err(Box::new(Denied { informed, halt, shown }))
+            }
         }
     }
 
@@ -98,6 +105,17 @@ impl Permit {
         }
     }
 
+    /// The facts that the words of a refusal show: those in the messages of the rules that it tells.
+    fn shown(&self, informed: &Informed, halt: &Halt) -> Vec<String> {
+        let tool = &informed.admitted().tool().contract.name;
+        let shown = |rule: &str| self.policies.facts_shown(tool, rule);
+        match halt {
+            Halt::Refused(refusal) => refusal.rule_id().map(shown).unwrap_or_default(),
+            Halt::Pending(approval) => approval.reasons.iter().flat_map(|reason| shown(&reason.rule)).collect(),
+            Halt::Replayed { .. } | Halt::Fault(_) => Vec::new(),
+        }
+    }
+
     fn decide(&self, informed: &Informed) -> Verdict {
         let admitted = informed.admitted();
         let ask = Ask {
@@ -106,6 +124,7 @@ impl Permit {
             arguments: admitted.arguments(),
             facts: informed.facts(),
             resource: informed.resource(),
+            run: informed.run(),
         };
         if informed.action().is_some_and(|action| !action.recalled.will_run()) {
             // Nothing runs, so nobody is asked.
@@ -134,7 +153,10 @@ impl Permit {
         match judgement {
             Judgement::Permitted { by } => Verdict::Yes { consent: None, by },
             Judgement::Forbidden(why) => forbidden(&why),
-            Judgement::Rule(hit) => rule(hit),
+            Judgement::Rule(hit) => match order::still_running(informed, &hit) {
+                Some(first) => order::wait_for(first),
+                None => rule(hit),
+            },
             Judgement::NeedsApproval { reasons, by } => match self.consent(informed, reasons) {
                 Ok(consent) => Verdict::Yes { consent: Some(consent), by },
                 // Whoever names a grant means that one, so nobody is asked anew behind their back.
@@ -210,6 +232,11 @@ fn rule(hit: RuleHit) -> Verdict {
 impl Denied {
     pub(crate) fn informed(&self) -> &Informed {
         &self.informed
+    }
+
+    /// The facts that its words show: nobody reads them before what they carry is known of the run.
+    pub(crate) fn shown(&self) -> &[String] {
+        &self.shown
     }
 
     /// Gives the refusal up.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::inform::{Action, Recalled};
+use super::inform::{Action, Came, Recalled};
 use super::permit::Permitted;
 use super::{Halt, Stop};
 use crate::audit::Record;
@@ -83,7 +83,7 @@ impl Reserve {
             return Err(refuse(permitted, Refusal::before(Code::Unauthenticated).message(ENDED)));
         }
         match permitted.informed().action().map(|action| &action.recalled) {
-            Some(Recalled::Replay(_)) => return Err(replay(permitted)),
+            Some(Recalled::Replay(_)) => return Err(self.replay(permitted).await),
             Some(Recalled::Conflict) => return Err(refuse(permitted, Refusal::before(Code::KeyConflict))),
             Some(Recalled::Fresh | Recalled::Reopen | Recalled::Anew) | None => {}
         }
@@ -151,6 +151,22 @@ impl Reserve {
         }
     }
 
+    /// The stored answer, once what it carries is known of the run.
+    async fn replay(&self, permitted: Permitted) -> Stop {
+        let halt = replay(&permitted);
+        let now = self.clock.now();
+        if let Halt::Replayed { answer, .. } = &halt
+            && let Some(marking) = permitted.informed().marking(came(answer), now)
+            && let Err(error) = self.store.join(marking, now).await
+        {
+            return Stop::fault(error, into_trace(permitted));
+        }
+        match halt {
+            Halt::Refused(refusal) => refuse(permitted, *refusal),
+            Halt::Replayed { .. } | Halt::Pending(_) | Halt::Fault(_) => Stop { halt, trace: into_trace(permitted) },
+        }
+    }
+
     fn new_entry(&self, permitted: &Permitted, action: &Action, since: Millis, lease_end: Millis) -> NewEntry {
         let informed = permitted.informed();
         let admitted = informed.admitted();
@@ -208,23 +224,31 @@ fn stopped(mut permitted: Permitted, stoppage: &Stoppage, now: Millis) -> Stop {
 }
 
 /// The stored answer, for whoever the action was; anybody else only learns that it was done.
-fn replay(permitted: Permitted) -> Stop {
-    let action = permitted.informed().action().map(|action| &action.recalled);
-    let Some(Recalled::Replay(past)) = action.cloned() else {
-        return refuse(permitted, Refusal::before(Code::InProgress));
+fn replay(permitted: &Permitted) -> Halt {
+    let refuse = |refusal| Halt::Refused(Box::new(refusal));
+    let Some(Recalled::Replay(past)) = permitted.informed().action().map(|action| &action.recalled) else {
+        return refuse(Refusal::before(Code::InProgress));
     };
     if past.principal != *permitted.informed().admitted().session().principal() {
-        return refuse(permitted, Refusal::new(Code::AlreadyDone, Effect::Done));
+        return refuse(Refusal::new(Code::AlreadyDone, Effect::Done));
     }
     if past.erased {
-        let refusal = Refusal::new(Code::AlreadyDone, Effect::Done).message(
+        return refuse(Refusal::new(Code::AlreadyDone, Effect::Done).message(
             "This action was already done, and was not done again. Its answer was erased since, so it cannot be shown.",
-        );
-        return refuse(permitted, refusal);
+        ));
     }
     let answer = Answer::from_stored(&past.answer)
         .unwrap_or_else(|| Answer::Refused(Refusal::new(Code::InvalidResult, Effect::Done)));
-    Stop { halt: Halt::Replayed { answer: Box::new(answer), first: past.first }, trace: into_trace(permitted) }
+    Halt::Replayed { answer: Box::new(answer), first: past.first.clone() }
+}
+
+/// What a stored answer comes to for the run that is shown it.
+fn came(answer: &Answer) -> Came {
+    let shows = match answer {
+        Answer::Result(_) => true,
+        Answer::Refused(refusal) => refusal.words_of_the_tool().is_some(),
+    };
+    Came::Ended { well: answer.effect() == Effect::Done, shows }
 }
 
 fn refuse(mut permitted: Permitted, refusal: Refusal) -> Stop {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
+use super::inform::Came;
 use super::reserve::OpenEntry;
 use super::run::{Ran, hide, known, proved};
 use crate::audit::Record;
@@ -12,7 +13,7 @@ use crate::backend::{self, Case, Failure, FailureKind};
 use crate::clock::{Clock, Millis};
 use crate::contract::Contract;
 use crate::crash::{self, Point};
-use crate::ledger::{Closing, Store, StoreError, Verdict};
+use crate::ledger::{Closing, Marking, Store, StoreError, Verdict};
 use crate::refusal::{Code, Effect, Fix, Refusal, Retry};
 use crate::reply::Answer;
 use crate::result;
@@ -79,9 +80,20 @@ impl Settle {
         let mut answer = answer(contract, ran.answer(), ran.sent_at());
         let mut learned = Learned::new().with("effect", answer.effect().as_str());
         let mut recorded = Recorded::Read;
+        let informed = ran.reserved().permitted().informed();
+        let marking = |answer: &Answer| informed.marking(came(contract, answer), self.clock.now());
+        if ran.reserved().entry().is_none()
+            && let Some(marking) = marking(&answer)
+            && self.store.join(marking, self.clock.now()).await.is_err()
+        {
+            // INVARIANT (labelled first): what a run has read is known of it before it reads it.
+            learned = learned.with("labelled", false);
+            answer = Answer::Refused(unlabelled(answer.effect()));
+        }
         if let Some(entry) = ran.reserved().entry() {
             crash::at(Point::BeforeClose);
-            let closed = self.close(entry, &answer, |said| record(admitted.trace(), &answer, said)).await;
+            let closed =
+                self.close(entry, &answer, marking(&answer), |said| record(admitted.trace(), &answer, said)).await;
             crash::at(Point::AfterClose);
             let shown = matches!(closed, Close::Durable);
             recorded = match closed {
@@ -101,12 +113,19 @@ impl Settle {
     }
 
     /// Closes the entry of a write; tries until its lease ends.
-    async fn close(&self, entry: &OpenEntry, answer: &Answer, record: impl Fn(Said) -> Record) -> Close {
+    async fn close(
+        &self,
+        entry: &OpenEntry,
+        answer: &Answer,
+        marking: Option<Marking>,
+        record: impl Fn(Said) -> Record,
+    ) -> Close {
         let closing = Closing {
             key: entry.key,
             owner: self.store.owner().clone(),
             attempt: entry.attempt,
             verdict: verdict(answer),
+            marking,
         };
         loop {
             let (outcome, said) = (record(Said::Outcome), record(Said::TooLate));
@@ -132,7 +151,7 @@ impl Settle {
         hide(&mut given, || case.hidden.clone());
         let answer = answer(contract, &given, None);
         let owner = self.store.owner().clone();
-        let closing = Closing { key: case.key, owner, attempt: case.attempt, verdict: verdict(&answer) };
+        let closing = Closing { key: case.key, owner, attempt: case.attempt, verdict: verdict(&answer), marking: None };
         let until = Instant::now() + LATE;
         loop {
             let now = self.clock.now();
@@ -153,6 +172,25 @@ fn answer(contract: &Contract, given: &backend::Answer, sent_at: Option<Millis>)
         Ok(text) => result::read(contract, text, given.effect),
         Err(failure) => Answer::Refused(dated(refusal(contract, failure, given.effect), sent_at)),
     }
+}
+
+/// What an answer comes to for the run of its call.
+fn came(contract: &Contract, answer: &Answer) -> Came {
+    match answer {
+        Answer::Result(_) => Came::Ended { well: true, shows: true },
+        Answer::Refused(refusal) => Came::Ended {
+            well: contract.is_write() && refusal.effect() == Effect::Done,
+            shows: refusal.words_of_the_tool().is_some(),
+        },
+    }
+}
+
+/// The refusal of a read whose answer may not be shown, since what it carries could not be kept.
+fn unlabelled(effect: Effect) -> Refusal {
+    Refusal::new(Code::Unavailable, effect)
+        .message("The gate could not keep what this run has read, so the answer is not shown. Nothing was changed.")
+        .fixed_by(Fix::Operator)
+        .retry(Retry::After(Duration::from_secs(5)))
 }
 
 /// What an answer makes of its entry.

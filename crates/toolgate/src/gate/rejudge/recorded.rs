@@ -6,6 +6,7 @@ use super::Decided;
 use crate::audit::Sealed;
 use crate::clock::Millis;
 use crate::json::Digest;
+use crate::runs::{RunState, Tracked};
 use crate::session::{Principal, Session};
 
 /// A call as the record tells of it: who asked for what, what was known, and what was decided.
@@ -23,6 +24,8 @@ pub struct Recorded {
     facts: Map<String, Value>,
     /// What the ledger knew of the action; nothing of a read.
     recall: Option<String>,
+    /// What the policies of its day read of its run.
+    known: Map<String, Value>,
     ended: Ended,
 }
 
@@ -61,6 +64,7 @@ impl Recorded {
         let contract = text("contract").or_else(|| admitted?.get("contract")?.as_str());
         let facts = stage("inform").and_then(|inform| inform.get("facts")?.as_object());
         let recall = stage("inform").and_then(|inform| inform.get("recall")?.as_str());
+        let known = stage("inform").and_then(|inform| inform.get("session")?.as_object());
         Some(Self {
             reference: record.reference.clone(),
             at: Millis(body.get("at")?.as_u64()?),
@@ -73,6 +77,7 @@ impl Recorded {
             arguments: body.get("arguments").and_then(Value::as_object).cloned(),
             facts: facts.cloned().unwrap_or_default(),
             recall: recall.map(str::to_owned),
+            known: known.cloned().unwrap_or_default(),
             ended,
         })
     }
@@ -121,6 +126,13 @@ impl Recorded {
     pub(super) fn session(&self) -> Option<Session> {
         let session = Session::new(self.principal.clone(), self.tenant.as_str()).in_run(self.run.as_str());
         Some(self.roles.as_ref()?.iter().fold(session, |session, role| session.role(role.as_str())))
+    }
+
+    /// What the run had done and read then, where the record tells all of it that is read today.
+    pub(super) fn run(&self, reads: Tracked) -> Option<RunState> {
+        let tells = |is_read: bool, name: &str| !is_read || self.known.contains_key(name);
+        let whole = tells(reads.completed, "completed") && tells(reads.calls, "calls") && tells(reads.labels, "labels");
+        whole.then(|| serde_json::from_value(Value::Object(self.known.clone())).ok())?
     }
 
     /// The digest of the contract that it was held to.

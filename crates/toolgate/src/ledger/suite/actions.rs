@@ -76,7 +76,7 @@ pub(super) async fn an_earlier_attempt_cannot_close_a_later_one(store: &Store) {
     close(store, &refund, 1, Verdict::Failed).await;
     open(store, &refund).await;
     assert!(!close(store, &refund, 1, done("1")).await);
-    let stranger = Closing { key: refund.key(), owner: Owner("somebody".into()), attempt: 2, verdict: done("2") };
+    let stranger = Closing { key: refund.key(), owner: Owner("somebody".into()), attempt: 2, verdict: done("2"), marking: None };
     assert!(!store.close(stranger, record(Kind::Outcome), record(Kind::Late), NOW).await.unwrap());
     assert!(matches!(entry(store, &refund).await.state, State::Open { .. }));
     assert!(close(store, &refund, 2, done("2")).await);

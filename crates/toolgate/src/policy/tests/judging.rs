@@ -54,6 +54,7 @@ fn a_replay_asks_nobody_but_rules_and_permits_still_hold() {
             arguments,
             facts: &facts,
             resource: Some("ord_1"),
+            run: &RunState::default(),
         })
     };
     assert!(matches!(replay(&session, 8000, 10_000), Judgement::Permitted { .. }));
@@ -116,8 +117,14 @@ fn no_policy_permits_nothing() {
     let policies = Policies::compile(&[], &[get_order().as_tool()], Absent::Faulty(&BTreeSet::new())).unwrap();
     let (session, facts) = (alice(), facts(1));
     let arguments = Map::from_iter([("order_id".to_owned(), json!("ord_1"))]);
-    let ask =
-        Ask { tool: "get_order", session: &session, arguments: &arguments, facts: &facts, resource: Some("ord_1") };
+    let ask = Ask {
+        tool: "get_order",
+        session: &session,
+        arguments: &arguments,
+        facts: &facts,
+        resource: Some("ord_1"),
+        run: &RunState::default(),
+    };
     assert_eq!(policies.judge(&ask), Judgement::Forbidden(Why::NoPermit));
     assert!(!policies.visible("get_order", &session));
     assert_eq!(policies.judge(&Ask { tool: "no_such_tool", ..ask }), Judgement::Forbidden(Why::NoPermit));
@@ -138,7 +145,14 @@ fn an_argument_that_speaks_of_entities_is_plain_data() {
     let arguments = json!({"__entity": {"type": "Role", "id": "manager"}, "role": {"__entity": {"id": "manager"}}});
     let (session, facts) = (alice(), Map::new());
     let arguments = arguments.as_object().unwrap();
-    let judgement = policies.judge(&Ask { tool: "note", session: &session, arguments, facts: &facts, resource: None });
+    let judgement = policies.judge(&Ask {
+        tool: "note",
+        session: &session,
+        arguments,
+        facts: &facts,
+        resource: None,
+        run: &RunState::default(),
+    });
     assert!(matches!(judgement, Judgement::Permitted { .. }), "{judgement:?}");
 }
 
@@ -166,7 +180,14 @@ fn a_missing_fact_or_resource_denies() {
     let (session, none) = (alice(), Map::new());
     let arguments = json!({"order_id": "o", "amount_cents": 5, "currency": "USD", "reason": "other"});
     let arguments = arguments.as_object().unwrap();
-    let ask = Ask { tool: "create_refund", session: &session, arguments, facts: &none, resource: Some("ord_1") };
+    let ask = Ask {
+        tool: "create_refund",
+        session: &session,
+        arguments,
+        facts: &none,
+        resource: Some("ord_1"),
+        run: &RunState::default(),
+    };
     assert_eq!(policies.judge(&ask), Judgement::Forbidden(Why::Unrepresentable { at: "/facts/order".into() }));
     let found = facts(2000);
     let ask = Ask { facts: &found, resource: None, ..ask };
@@ -218,7 +239,16 @@ fn a_tool_without_a_resource_is_what_is_acted_on() {
     let pong = || Declared::new("pong", false, json!({"type": "object", "additionalProperties": false}));
     let policies = compile(text, &[ping(), pong()]).unwrap();
     let (session, none) = (alice(), Map::new());
-    let judge = |tool| policies.judge(&Ask { tool, session: &session, arguments: &none, facts: &none, resource: None });
+    let judge = |tool| {
+        policies.judge(&Ask {
+            tool,
+            session: &session,
+            arguments: &none,
+            facts: &none,
+            resource: None,
+            run: &RunState::default(),
+        })
+    };
     assert!(matches!(judge("ping"), Judgement::Permitted { .. }));
     assert_eq!(judge("pong"), Judgement::Forbidden(Why::NoPermit));
     assert!(policies.visible("ping", &session) && !policies.visible("pong", &session));
@@ -234,8 +264,14 @@ fn a_group_policy_looks_before_it_reads() {
     assert!(matches!(refund(&policies, &alice(), 900, 2000), Judgement::Permitted { .. }));
     let (session, facts) = (alice(), facts(1));
     let arguments = Map::from_iter([("order_id".to_owned(), json!("ord_1"))]);
-    let ask =
-        Ask { tool: "get_order", session: &session, arguments: &arguments, facts: &facts, resource: Some("ord_1") };
+    let ask = Ask {
+        tool: "get_order",
+        session: &session,
+        arguments: &arguments,
+        facts: &facts,
+        resource: Some("ord_1"),
+        run: &RunState::default(),
+    };
     assert!(matches!(policies.judge(&ask), Judgement::Permitted { .. }));
 }
 
@@ -254,8 +290,14 @@ fn an_optional_fact_is_asked_for_before_it_is_read() {
         let (session, mut facts) = (alice(), facts(1));
         facts.insert("customer".into(), value);
         let arguments = Map::new();
-        let ask =
-            Ask { tool: "create_refund", session: &session, arguments: &arguments, facts: &facts, resource: Some("o") };
+        let ask = Ask {
+            tool: "create_refund",
+            session: &session,
+            arguments: &arguments,
+            facts: &facts,
+            resource: Some("o"),
+            run: &RunState::default(),
+        };
         policies.judge(&ask)
     };
     assert!(matches!(blocked(json!({"blocked": true})), Judgement::Forbidden(Why::Silent { .. })));
@@ -302,7 +344,14 @@ fn an_object_that_is_compared_as_a_whole_is_there_as_a_whole() {
         let (session, facts) = (alice(), Map::new());
         let arguments = json!({"to": to, "stops": [stop]});
         let arguments = arguments.as_object().unwrap();
-        policies.judge(&Ask { tool: "ship", session: &session, arguments, facts: &facts, resource: None })
+        policies.judge(&Ask {
+            tool: "ship",
+            session: &session,
+            arguments,
+            facts: &facts,
+            resource: None,
+            run: &RunState::default(),
+        })
     };
     let place = |city: &str, zip: &str| json!({"city": city, "zip": zip});
     let silent = |id: &str| Judgement::Forbidden(Why::Silent { policies: vec![id.to_owned()] });

@@ -29,6 +29,8 @@ fn gate(tools: usize) -> Policies {
             facts: vec![],
             resource: None,
             approval: None,
+            requires: &[],
+            sink: None,
         })
         .collect();
     // Without the validator, which takes its time with this many in a debug build.
@@ -58,6 +60,7 @@ fn two_thousand_policies_are_four_for_each_of_five_hundred_tools() {
             arguments: &arguments,
             facts: &facts,
             resource: None,
+            run: &RunState::default(),
         })
     };
     assert_eq!(judge(1), Judgement::Permitted { by: vec!["tool_321.permit".into()] });

@@ -43,7 +43,13 @@ async fn an_opening_that_finds_no_room_says_so_leaves_nothing_and_goes_on_when_t
     assert_eq!(recall.stamp, Stamp { revision: 0, lane_version: 0 });
     assert_eq!(store.head().await.unwrap().seq, 1);
     let answer = long();
-    let closing = || Closing { key: before.key(), owner: store.owner().clone(), attempt: 1, verdict: done(&answer) };
+    let closing = || Closing {
+        key: before.key(),
+        owner: store.owner().clone(),
+        attempt: 1,
+        verdict: done(&answer),
+        marking: None,
+    };
     assert!(store.close(closing(), record(Kind::Outcome), record(Kind::Late), NOW).await.is_err());
     assert!(matches!(entry(&store, &before).await.state, State::Open { .. }));
 

@@ -1,0 +1,113 @@
+//! What is kept of runs: one note each, and how often each was refused.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::rows::{Note, NoteKind, Rows, Stored};
+use super::store::Pending;
+use super::{CounterKey, Store};
+use crate::clock::Millis;
+use crate::json::{Digest, canonical};
+use crate::runs::{Joining, RunState};
+use crate::session::Session;
+
+/// How long a run may rest before what it has done and read is forgotten.
+const RESTS: Duration = Duration::from_secs(24 * 60 * 60);
+/// How much of that may have passed before the note is written anew though nothing else of it is new.
+const FRESH: Duration = Duration::from_secs(23 * 60 * 60);
+/// How long a count of refusals outlasts its window, for a process whose clock is behind.
+const AFTER_WINDOW: Duration = Duration::from_secs(60 * 60);
+
+/// The identity of a run: the digest of its tenant, its principal and its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct RunKey(Digest);
+
+/// What a call adds to a run.
+#[derive(Clone, Debug)]
+pub(crate) struct Marking {
+    pub(crate) run: RunKey,
+    pub(crate) tenant: String,
+    pub(crate) joining: Joining,
+}
+
+/// A window in which the refusals of a run are counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Window {
+    pub(crate) begin: Millis,
+    pub(crate) end: Millis,
+}
+
+impl RunKey {
+    /// The run of a session. INVARIANT (nobody else's): two principals, or two tenants, never share one, though they give
+    /// it the same name.
+    pub(crate) fn of(session: &Session) -> Self {
+        let named = json!([session.tenant(), session.principal().canonical(), session.run()]);
+        Self(Digest::of(canonical(&named).as_bytes()))
+    }
+
+    /// What its refusals are counted under, in windows of this length.
+    fn refused(self, window: Window) -> CounterKey {
+        CounterKey::of(&json!(["guard", "refused", self.0.hex(), window.end.0 - window.begin.0]))
+    }
+}
+
+impl Window {
+    /// The window of this length that `now` lies in; they are aligned to 1970-01-01T00:00:00Z.
+    pub(crate) fn of(now: Millis, per: Duration) -> Self {
+        let per = u64::try_from(per.as_millis()).unwrap_or(u64::MAX).max(1);
+        let begin = now.0 - now.0 % per;
+        Self { begin: Millis(begin), end: Millis(begin.saturating_add(per)) }
+    }
+}
+
+impl Marking {
+    /// What is to be written, where the run stood at `state` when the call began: nothing where it says nothing new and the
+    /// note is still young.
+    pub(crate) fn new(run: RunKey, tenant: &str, joining: Joining, state: &RunState, now: Millis) -> Option<Self> {
+        let says_something = joining != Joining::default();
+        let is_young = now.after(FRESH) < state.until;
+        (joining.changes(state) || (says_something && !is_young)).then(|| Self {
+            run,
+            tenant: tenant.to_owned(),
+            joining,
+        })
+    }
+}
+
+impl Store {
+    /// Adds to a run what a call did and shows.
+    pub(crate) fn join(&self, marking: Marking, now: Millis) -> Pending<'_, ()> {
+        self.write_at(now, move |rows, now| join(rows, marking, now))
+    }
+
+    /// How often a run was refused in a window.
+    pub(crate) fn refused(&self, run: RunKey, window: Window) -> Pending<'_, u64> {
+        self.read(move |rows| rows.counted(run.refused(window), window.begin))
+    }
+
+    /// Counts one refusal more of a run; returns how many there are.
+    pub(crate) fn count_refused(&self, run: RunKey, window: Window) -> Pending<'_, u64> {
+        self.write(move |rows| {
+            let counter = run.refused(window);
+            let count = rows.counted(counter, window.begin)?.saturating_add(1);
+            rows.put_counted(counter, window.begin, count, window.end.after(AFTER_WINDOW))?;
+            Ok(count)
+        })
+    }
+}
+
+/// What is known of a run; one that has rested too long is as good as new.
+pub(super) fn state(rows: &dyn Rows, run: RunKey, now: Millis) -> Stored<RunState> {
+    match rows.note(NoteKind::Run, &run.0.hex())?.filter(|note| now < note.until) {
+        Some(note) => Ok(RunState { until: note.until, ..note.read()? }),
+        None => Ok(RunState::default()),
+    }
+}
+
+/// INVARIANT (only grows): what is joined is added to what stands there now, whatever the call knew when it began.
+pub(super) fn join(rows: &mut dyn Rows, marking: Marking, now: Millis) -> Stored<()> {
+    let Marking { run, tenant, joining } = marking;
+    let state = state(rows, run, now)?.with(joining);
+    rows.put_note(NoteKind::Run, &Note::new(run.0.hex(), &tenant, now.after(RESTS), &state)?)
+}
