@@ -57,7 +57,8 @@ fn permits(text: &mut String, group: &str, tools: &[&Contract], people: &People)
     }
     for (place, tenant) in people.tenants.iter().enumerate() {
         // What an id of a policy cannot hold has a number, which no tenant is called.
-        let is_plain = tenant.len() <= 64 && tenant.bytes().all(|c| c.is_ascii_alphanumeric() || matches!(c, b'_' | b'-'));
+        let is_plain =
+            tenant.len() <= 64 && tenant.bytes().all(|c| c.is_ascii_alphanumeric() || matches!(c, b'_' | b'-'));
         let name = if is_plain { tenant.clone() } else { format!(":{}", place + 1) };
         let principal = format!("principal in Tenant::{}", quoted(tenant));
         permit(&format!("the people of {}", plain(tenant)), &format!("suggested.{group}.{name}"), &principal);

@@ -37,7 +37,8 @@ fn they_load_whatever_tenants_and_roles_are_called() {
     let odd = people(&[
         ("a\"b\\c", &["man\"ager"]),
         ("x\n permit (principal, action, resource);", &["{role}"]),
-        ("ünï", &[]), ("4", &[]),
+        ("ünï", &[]),
+        ("4", &[]),
     ]);
     let (gate, text) = gate(&tools, &odd);
     assert_eq!(gate.policy_count(), 9, "{text}");
