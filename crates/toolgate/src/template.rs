@@ -329,8 +329,7 @@ mod tests {
     fn a_preview_shows_what_is_absent_and_what_cannot_be_seen() {
         let template = Template::parse("pay {amount} to {name}").unwrap();
         let shown = with(json!({"name": "a\u{202e}b\n"}), |scope| template.preview(scope));
-        assert!(shown.starts_with("pay (none) to a"), "{shown}");
-        assert!(!shown.contains('\u{202e}') && !shown.contains('\n'));
+        assert_eq!(shown, "pay (none) to \"a\\u{202E}b\\n\"");
     }
 
     #[test]

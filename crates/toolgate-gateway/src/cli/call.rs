@@ -39,16 +39,16 @@ pub(super) struct Call {
     user: Option<String>,
     #[command(flatten)]
     tagged: Tagged,
-    /// Name the operation, where the contract says `caller = true`
+    /// Name the operation; the contract says `caller = true`
     #[arg(long, value_name = "ID")]
     operation: Option<String>,
     /// Name the approval that is to be used
     #[arg(long, value_name = "ID")]
     approval: Option<String>,
-    /// Judge the call without asking anybody or running anything
+    /// Judge the call; ask nobody and run nothing
     #[arg(long)]
     dry_run: bool,
-    /// Ask nothing at the terminal, not even for your own yes to your own call
+    /// Ask nothing at the terminal, not even for your own yes
     #[arg(long)]
     no_input: bool,
     /// Show what every stage learned

@@ -222,7 +222,7 @@ fn done(row: &Value, kind: Kind) {
             let granted = desk.granted();
             let reply = desk.call(&alice, RIGHT, Some(&granted));
             assert_eq!(came(&reply), code(expected), "{id}");
-            assert_eq!(desk.vendor.calls().len(), 2, "{id}: it is looked up again");
+            assert_eq!(desk.vendor.seen().len(), 2, "{id}: it is looked up again");
             assert!(desk.payout.calls().is_empty(), "{id}");
         }
         Kind::OtherTenant => {

@@ -229,7 +229,7 @@ fn at_terminal(folder: &Folder, line: &str, cents: i64, more: &[&str]) -> Run {
     let arguments = refund("ord_1001", cents).to_string();
     let call = ["call", folder.path().to_str().unwrap(), "create_refund", &arguments, "--as", "alice@acme"];
     let mut command = Command::new("python3");
-    command.args([script, line, env!("CARGO_BIN_EXE_toolgate")]).args(call).args(more);
+    command.env("NO_COLOR", "1").args([script, line, env!("CARGO_BIN_EXE_toolgate")]).args(call).args(more);
     Run::of(&mut command, "")
 }
 
