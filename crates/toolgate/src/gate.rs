@@ -11,9 +11,9 @@ mod recorder;
 mod records;
 mod rejudge;
 mod rulings;
-mod sessions;
 #[cfg(test)]
 mod runs;
+mod sessions;
 #[cfg(test)]
 mod steadiness;
 mod turns;
@@ -320,7 +320,12 @@ impl Gate {
         Ok(self.reply(&heading, answer, trace))
     }
 
-    async fn judged(&self, admitted: Admitted, redactor: &Redactor, gone: &CancellationToken) -> Result<Permitted, Stop> {
+    async fn judged(
+        &self,
+        admitted: Admitted,
+        redactor: &Redactor,
+        gone: &CancellationToken,
+    ) -> Result<Permitted, Stop> {
         let informed = self.line.inform.enter(admitted, redactor, gone).await?;
         match self.line.permit.enter(informed) {
             Ok(permitted) => Ok(permitted),

@@ -66,8 +66,8 @@ use crate::session::Principal;
 use crate::vault::Subject;
 
 pub(crate) use handles::HandleKey;
-pub(crate) use runs::{Marking, RunKey, Window};
 pub use operator::{ActionState, History, NotNamed, SHORTEST_KEY, Wanted};
+pub(crate) use runs::{Marking, RunKey, Window};
 pub(crate) use store::{
     Closing, GrantKey, NewEntry, Opened, Opening, Pending, Proposed, Question, Recall, Stamp, Taking,
 };

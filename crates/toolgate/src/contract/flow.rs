@@ -101,12 +101,7 @@ fn comes_after(tool: &str, other: &str, tools: &BTreeMap<String, Arc<Registered>
 }
 
 #[cfg(test)]
-#[allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    clippy::disallowed_methods,
-    reason = "a test may panic"
-)]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::disallowed_methods, reason = "a test may panic")]
 mod tests {
     use serde_json::{Value, json};
 

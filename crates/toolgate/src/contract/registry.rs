@@ -119,11 +119,13 @@ impl Registry {
                 let finds = contract.reconcile.iter().map(|reconcile| ("/reconcile/tool".to_owned(), &reconcile.tool));
                 let waits = contract.requires.iter().enumerate();
                 let waits = waits.map(|(index, first)| (format!("/requires/{index}"), first));
-                more.extend(looks.chain(finds).chain(waits).filter(|(_, other)| aside.contains(*other)).map(|(at, other)| {
-                    let message = format!("this tool rests on `{other}`, which has faults and is set aside");
-                    let problem = Problem { at, code: "set_aside".into(), message, hint: None };
-                    ToolFault { tool: contract.name.clone(), problem }
-                }));
+                more.extend(looks.chain(finds).chain(waits).filter(|(_, other)| aside.contains(*other)).map(
+                    |(at, other)| {
+                        let message = format!("this tool rests on `{other}`, which has faults and is set aside");
+                        let problem = Problem { at, code: "set_aside".into(), message, hint: None };
+                        ToolFault { tool: contract.name.clone(), problem }
+                    },
+                ));
             }
             if more.is_empty() {
                 return;

@@ -52,7 +52,8 @@ fn act(keys: Value) -> Tool {
 
 /// A page of the web, which is a read whose answers are labelled, and a tool that sends.
 fn mailroom() -> Builder {
-    let page = tool("page", json!({"effect": "read", "labels": {"result": ["untrusted"]}}), &FakeTool::fixed(json!({})));
+    let page =
+        tool("page", json!({"effect": "read", "labels": {"result": ["untrusted"]}}), &FakeTool::fixed(json!({})));
     let send = tool("send", json!({"effect": "write", "labels": {"sink": "external"}}), &FakeTool::fixed(json!({})));
     Gate::builder().tool(page).tool(send).policy(SINK)
 }
@@ -81,7 +82,10 @@ async fn what_a_tool_requires_must_have_ended_well_in_the_same_run() {
     let gate = gate.store(Store::memory()).build().unwrap();
     let early = call(&gate, "act", "a", &alice()).await;
     let refusal = early.refusal().unwrap();
-    assert_eq!((refusal.code(), refusal.rule_id(), refusal.fix()), (Code::RuleFailed, Some("act.requires.look"), Fix::Model));
+    assert_eq!(
+        (refusal.code(), refusal.rule_id(), refusal.fix()),
+        (Code::RuleFailed, Some("act.requires.look"), Fix::Model)
+    );
     assert!(refusal.text().starts_with("Call look first"), "{}", refusal.text());
     assert!(!call(&gate, "look", "a", &alice()).await.is_ok());
     assert_eq!(refused(&call(&gate, "act", "a", &alice()).await), Some(Code::RuleFailed));
@@ -108,7 +112,8 @@ async fn what_still_runs_in_the_same_turn_is_waited_for_and_not_denied() {
     assert!(looked.as_ref().unwrap().is_ok());
     assert!(call(&gate, "act", "", &alice()).await.is_ok());
     // Alone, nothing is on its way.
-    let alone = gate.turn(vec![Proposed::Call(Call::new("1", "act", r#"{"id": "x"}"#))], &alice().in_run("other")).await;
+    let alone =
+        gate.turn(vec![Proposed::Call(Call::new("1", "act", r#"{"id": "x"}"#))], &alice().in_run("other")).await;
     assert_eq!(refused(alone[0].as_ref().unwrap()), Some(Code::RuleFailed));
 }
 
@@ -151,7 +156,8 @@ async fn a_run_is_forgotten_after_a_day_of_rest_and_not_before() {
 
 #[tokio::test]
 async fn a_stored_answer_labels_the_run_that_is_shown_it_again() {
-    let fetch = tool("fetch", json!({"effect": "write", "labels": {"result": ["untrusted"]}}), &FakeTool::fixed(json!({})));
+    let fetch =
+        tool("fetch", json!({"effect": "write", "labels": {"result": ["untrusted"]}}), &FakeTool::fixed(json!({})));
     let gate = mailroom().tool(fetch).store(Store::memory()).build().unwrap();
     assert!(call(&gate, "fetch", "a", &alice()).await.is_ok());
     let other = alice().in_run("another");
@@ -162,7 +168,11 @@ async fn a_stored_answer_labels_the_run_that_is_shown_it_again() {
 
 #[tokio::test]
 async fn a_rule_that_shows_a_fact_labels_the_run_that_reads_it() {
-    let count = tool("count", json!({"effect": "read", "labels": {"result": ["untrusted"]}}), &FakeTool::fixed(json!({"n": 3})));
+    let count = tool(
+        "count",
+        json!({"effect": "read", "labels": {"result": ["untrusted"]}}),
+        &FakeTool::fixed(json!({"n": 3})),
+    );
     let shown = act(json!({"facts": {"count": {"tool": "count"}}}));
     let rule = r#"@id("cap") @message("There are {fact.count/n} already.")
         forbid (principal, action == Action::"act", resource) when { context.facts has count };"#;
@@ -185,7 +195,8 @@ async fn calls_of_a_run_are_counted() {
 #[tokio::test]
 async fn nothing_is_kept_of_runs_where_no_policy_reads_them() {
     let store = Store::memory();
-    let labelled = tool("page", json!({"effect": "read", "labels": {"result": ["untrusted"]}}), &FakeTool::fixed(json!({})));
+    let labelled =
+        tool("page", json!({"effect": "read", "labels": {"result": ["untrusted"]}}), &FakeTool::fixed(json!({})));
     let gate = Gate::builder().tool(labelled).tool(act(json!({}))).policy(OPEN).store(store.clone()).build().unwrap();
     assert!(call(&gate, "page", "a", &alice()).await.is_ok());
     assert!(call(&gate, "act", "a", &alice()).await.is_ok());
@@ -242,7 +253,8 @@ async fn a_run_that_tries_foreign_orders_is_ended_until_the_window_is_over() {
 async fn two_hundred_foreign_orders_in_one_turn_are_not_tried_at_once() {
     let (clock, store) = (Arc::new(ManualClock::at(Millis(1_796_000_000_000))), Store::memory());
     let (gate, book) = orders(Guards::default(), &clock, &store);
-    let one = |n: usize| Proposed::Call(Call::new(format!("c{n}"), "order", json!({"id": format!("o{n}")}).to_string()));
+    let one =
+        |n: usize| Proposed::Call(Call::new(format!("c{n}"), "order", json!({"id": format!("o{n}")}).to_string()));
     let replies = gate.turn((0..200).map(one).collect(), &alice()).await;
     let count = |code| replies.iter().filter(|reply| refused(reply.as_ref().unwrap()) == Some(code)).count();
     assert_eq!((count(Code::Forbidden), count(Code::LoopDetected)), (20, 180));

@@ -283,7 +283,8 @@ impl<'s> Bench<'s> {
     async fn close(&mut self, actor: usize, verdict: Verdict, fails_after: Option<usize>) {
         let Doing::Runs { action, attempt } = self.actors[actor].clone() else { return };
         let (owner, now) = (self.store(actor).owner().clone(), self.now);
-        let closing = Closing { key: key(action), owner: owner.clone(), attempt, verdict: verdict.clone(), marking: None };
+        let closing =
+            Closing { key: key(action), owner: owner.clone(), attempt, verdict: verdict.clone(), marking: None };
         let job = move |rows: &mut dyn rows::Rows| transact::close(rows, closing, |_| record(Kind::Outcome), now);
         let Some(closed) = self.write(actor, fails_after, job).await else { return };
         let truth = &self.truths[action];

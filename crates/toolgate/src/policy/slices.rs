@@ -225,7 +225,9 @@ impl What {
 /// What is read of the run, in a context that is cut to what is read.
 fn tracked(context: &Shape) -> Tracked {
     let members = |shape: &Shape, name: &str| match shape {
-        Shape::Record(fields) => fields.iter().find(|field| field.name == name).map(|Field { shape, .. }| shape.clone()),
+        Shape::Record(fields) => {
+            fields.iter().find(|field| field.name == name).map(|Field { shape, .. }| shape.clone())
+        }
         Shape::Text | Shape::Long | Shape::Bool | Shape::Decimal | Shape::Set(_) | Shape::Opaque(_) => None,
     };
     let session = members(context, "session");

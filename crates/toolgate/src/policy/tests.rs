@@ -21,7 +21,18 @@ struct Declared {
 
 impl Declared {
     fn new(name: &'static str, write: bool, input: Value) -> Self {
-        Self { name, write, tags: vec![], groups: vec![], input, facts: vec![], resource: None, approval: None, requires: vec![], sink: None }
+        Self {
+            name,
+            write,
+            tags: vec![],
+            groups: vec![],
+            input,
+            facts: vec![],
+            resource: None,
+            approval: None,
+            requires: vec![],
+            sink: None,
+        }
     }
 
     fn as_tool(&self) -> PolicyTool<'_> {

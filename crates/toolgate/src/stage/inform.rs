@@ -202,7 +202,13 @@ impl Inform {
                 }
             };
             let action = Action { identity, recalled, stamp, _place: place };
-            return Ok(Known { action: Some(action), facts: Arc::new(facts), resource, approval: recall.approval, run });
+            return Ok(Known {
+                action: Some(action),
+                facts: Arc::new(facts),
+                resource,
+                approval: recall.approval,
+                run,
+            });
         }
     }
 

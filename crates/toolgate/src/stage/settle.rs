@@ -92,7 +92,8 @@ impl Settle {
         }
         if let Some(entry) = ran.reserved().entry() {
             crash::at(Point::BeforeClose);
-            let closed = self.close(entry, &answer, marking(&answer), |said| record(admitted.trace(), &answer, said)).await;
+            let closed =
+                self.close(entry, &answer, marking(&answer), |said| record(admitted.trace(), &answer, said)).await;
             crash::at(Point::AfterClose);
             let shown = matches!(closed, Close::Durable);
             recorded = match closed {

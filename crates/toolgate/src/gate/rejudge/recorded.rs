@@ -131,8 +131,7 @@ impl Recorded {
     /// What the run had done and read then, where the record tells all of it that is read today.
     pub(super) fn run(&self, reads: Tracked) -> Option<RunState> {
         let tells = |is_read: bool, name: &str| !is_read || self.known.contains_key(name);
-        let whole =
-            tells(reads.completed, "completed") && tells(reads.calls, "calls") && tells(reads.labels, "labels");
+        let whole = tells(reads.completed, "completed") && tells(reads.calls, "calls") && tells(reads.labels, "labels");
         whole.then(|| serde_json::from_value(Value::Object(self.known.clone())).ok())?
     }
 

@@ -25,7 +25,10 @@ fn a_misspelled_member_is_named_with_its_place_and_what_was_meant() {
             "context.facts.order.left > 1",
             "1:92: `context.facts.order.left` does not exist (did you mean `left_cents`?)\n",
         ),
-        ("context[\"session\"].user == \"x\"", "1:91: `context.session.user` does not exist (known: calls, completed, labels, run)\n"),
+        (
+            "context[\"session\"].user == \"x\"",
+            "1:91: `context.session.user` does not exist (known: calls, completed, labels, run)\n",
+        ),
         ("principal in Rolle::\"x\"", "1:85: there is no entity type `Rolle` (did you mean `Role`?)\n"),
         ("resource is Ordr", "1:84: there is no entity type `Ordr` (did you mean `Order`?)\n"),
         (

@@ -117,8 +117,14 @@ fn no_policy_permits_nothing() {
     let policies = Policies::compile(&[], &[get_order().as_tool()], Absent::Faulty(&BTreeSet::new())).unwrap();
     let (session, facts) = (alice(), facts(1));
     let arguments = Map::from_iter([("order_id".to_owned(), json!("ord_1"))]);
-    let ask =
-        Ask { tool: "get_order", session: &session, arguments: &arguments, facts: &facts, resource: Some("ord_1"), run: &RunState::default() };
+    let ask = Ask {
+        tool: "get_order",
+        session: &session,
+        arguments: &arguments,
+        facts: &facts,
+        resource: Some("ord_1"),
+        run: &RunState::default(),
+    };
     assert_eq!(policies.judge(&ask), Judgement::Forbidden(Why::NoPermit));
     assert!(!policies.visible("get_order", &session));
     assert_eq!(policies.judge(&Ask { tool: "no_such_tool", ..ask }), Judgement::Forbidden(Why::NoPermit));
@@ -139,7 +145,14 @@ fn an_argument_that_speaks_of_entities_is_plain_data() {
     let arguments = json!({"__entity": {"type": "Role", "id": "manager"}, "role": {"__entity": {"id": "manager"}}});
     let (session, facts) = (alice(), Map::new());
     let arguments = arguments.as_object().unwrap();
-    let judgement = policies.judge(&Ask { tool: "note", session: &session, arguments, facts: &facts, resource: None, run: &RunState::default() });
+    let judgement = policies.judge(&Ask {
+        tool: "note",
+        session: &session,
+        arguments,
+        facts: &facts,
+        resource: None,
+        run: &RunState::default(),
+    });
     assert!(matches!(judgement, Judgement::Permitted { .. }), "{judgement:?}");
 }
 
@@ -167,7 +180,14 @@ fn a_missing_fact_or_resource_denies() {
     let (session, none) = (alice(), Map::new());
     let arguments = json!({"order_id": "o", "amount_cents": 5, "currency": "USD", "reason": "other"});
     let arguments = arguments.as_object().unwrap();
-    let ask = Ask { tool: "create_refund", session: &session, arguments, facts: &none, resource: Some("ord_1"), run: &RunState::default() };
+    let ask = Ask {
+        tool: "create_refund",
+        session: &session,
+        arguments,
+        facts: &none,
+        resource: Some("ord_1"),
+        run: &RunState::default(),
+    };
     assert_eq!(policies.judge(&ask), Judgement::Forbidden(Why::Unrepresentable { at: "/facts/order".into() }));
     let found = facts(2000);
     let ask = Ask { facts: &found, resource: None, ..ask };
@@ -219,7 +239,16 @@ fn a_tool_without_a_resource_is_what_is_acted_on() {
     let pong = || Declared::new("pong", false, json!({"type": "object", "additionalProperties": false}));
     let policies = compile(text, &[ping(), pong()]).unwrap();
     let (session, none) = (alice(), Map::new());
-    let judge = |tool| policies.judge(&Ask { tool, session: &session, arguments: &none, facts: &none, resource: None, run: &RunState::default() });
+    let judge = |tool| {
+        policies.judge(&Ask {
+            tool,
+            session: &session,
+            arguments: &none,
+            facts: &none,
+            resource: None,
+            run: &RunState::default(),
+        })
+    };
     assert!(matches!(judge("ping"), Judgement::Permitted { .. }));
     assert_eq!(judge("pong"), Judgement::Forbidden(Why::NoPermit));
     assert!(policies.visible("ping", &session) && !policies.visible("pong", &session));
@@ -235,8 +264,14 @@ fn a_group_policy_looks_before_it_reads() {
     assert!(matches!(refund(&policies, &alice(), 900, 2000), Judgement::Permitted { .. }));
     let (session, facts) = (alice(), facts(1));
     let arguments = Map::from_iter([("order_id".to_owned(), json!("ord_1"))]);
-    let ask =
-        Ask { tool: "get_order", session: &session, arguments: &arguments, facts: &facts, resource: Some("ord_1"), run: &RunState::default() };
+    let ask = Ask {
+        tool: "get_order",
+        session: &session,
+        arguments: &arguments,
+        facts: &facts,
+        resource: Some("ord_1"),
+        run: &RunState::default(),
+    };
     assert!(matches!(policies.judge(&ask), Judgement::Permitted { .. }));
 }
 
@@ -255,8 +290,14 @@ fn an_optional_fact_is_asked_for_before_it_is_read() {
         let (session, mut facts) = (alice(), facts(1));
         facts.insert("customer".into(), value);
         let arguments = Map::new();
-        let ask =
-            Ask { tool: "create_refund", session: &session, arguments: &arguments, facts: &facts, resource: Some("o"), run: &RunState::default() };
+        let ask = Ask {
+            tool: "create_refund",
+            session: &session,
+            arguments: &arguments,
+            facts: &facts,
+            resource: Some("o"),
+            run: &RunState::default(),
+        };
         policies.judge(&ask)
     };
     assert!(matches!(blocked(json!({"blocked": true})), Judgement::Forbidden(Why::Silent { .. })));
@@ -303,11 +344,68 @@ fn an_object_that_is_compared_as_a_whole_is_there_as_a_whole() {
         let (session, facts) = (alice(), Map::new());
         let arguments = json!({"to": to, "stops": [stop]});
         let arguments = arguments.as_object().unwrap();
-        policies.judge(&Ask { tool: "ship", session: &session, arguments, facts: &facts, resource: None, run: &RunState::default() })
+        policies.judge(&Ask {
+            tool: "ship",
+            session: &session,
+            arguments,
+            facts: &facts,
+            resource: None,
+            run: &RunState::default(),
+        })
     };
     let place = |city: &str, zip: &str| json!({"city": city, "zip": zip});
     let silent = |id: &str| Judgement::Forbidden(Why::Silent { policies: vec![id.to_owned()] });
     assert_eq!(ship(place("Rome", "1"), place("Oslo", "1")), silent("to"));
     assert_eq!(ship(place("Rome", "2"), place("Oslo", "2")), silent("stop"));
     assert!(matches!(ship(place("Rome", "2"), place("Oslo", "1")), Judgement::Permitted { .. }));
+}
+
+#[test]
+fn what_a_run_has_done_and_read_is_a_set_and_a_count_and_only_what_is_read_is_tracked() {
+    let judge = |text: &str, run: &RunState| {
+        let policies = compile(text, &[get_order(), create_refund()]).unwrap();
+        let (session, facts) = (alice(), facts(2000));
+        let arguments = json!({"order_id": "ord_1"});
+        let arguments = arguments.as_object().unwrap();
+        let ask = Ask { tool: "get_order", session: &session, arguments, facts: &facts, resource: Some("ord_1"), run };
+        (matches!(policies.judge(&ask), Judgement::Permitted { .. }), policies.tracked())
+    };
+    let run = RunState { calls: 2, ..RunState::default() };
+    let run = RunState { completed: BTreeSet::from(["get_order".into()]), ..run };
+    let reads = |completed, calls, labels| Tracked { completed, calls, labels };
+    let all = "permit (principal, action, resource)";
+    for (when, permitted, tracked) in [
+        ("", true, reads(false, false, false)),
+        (" when { context.session.run == \"default\" }", true, reads(false, false, false)),
+        (" when { context.session.completed.contains(\"get_order\") }", true, reads(true, false, false)),
+        (" when { context.session.completed.contains(\"create_refund\") }", false, reads(true, false, false)),
+        (" when { context.session.calls == 2 }", true, reads(false, true, false)),
+        (" unless { context.session.labels.containsAny([\"untrusted\"]) }", true, reads(false, false, true)),
+    ] {
+        assert_eq!(judge(&format!("{all}{when};"), &run), (permitted, tracked), "{when}");
+    }
+}
+
+#[test]
+fn a_required_tool_is_a_rule_of_the_contract_and_a_sink_a_group() {
+    let refund = Declared { requires: vec!["get_order".into()], sink: Some("external"), ..create_refund() };
+    let text = "permit (principal, action in [Action::\"read\", Action::\"sink:external\"], resource);";
+    let policies = compile(text, &[get_order(), refund]).unwrap();
+    let judge = |run: &RunState| {
+        let arguments = json!({"order_id": "ord_1", "amount_cents": 5, "currency": "USD", "reason": "other"});
+        let (session, facts, arguments) = (alice(), facts(2000), arguments.as_object().unwrap().clone());
+        let resource = Some("ord_1");
+        policies.judge(&Ask {
+            tool: "create_refund",
+            session: &session,
+            arguments: &arguments,
+            facts: &facts,
+            resource,
+            run,
+        })
+    };
+    let Judgement::Rule(hit) = judge(&RunState::default()) else { panic!("no rule") };
+    assert_eq!((hit.id.as_str(), hit.fix), ("create_refund.requires.get_order", Fix::Model));
+    let looked = RunState { completed: BTreeSet::from(["get_order".into()]), ..RunState::default() };
+    assert!(matches!(judge(&looked), Judgement::Permitted { .. }));
 }
