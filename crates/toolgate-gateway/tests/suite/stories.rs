@@ -25,6 +25,7 @@ mod operations;
 mod race;
 mod redacted;
 mod reviewed;
+mod runs;
 mod set_aside;
 mod shapes;
 mod shell;

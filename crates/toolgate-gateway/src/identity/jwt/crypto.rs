@@ -40,7 +40,6 @@ pub(super) fn is_signed(message: &[u8], signature: &str, key: &DecodingKey, algo
     static INSTALLED: Once = Once::new();
     // Where there is another one already, it is of this process too.
     INSTALLED.call_once(|| {
-        // Another one that was installed first would verify as well.
         let _ = PROVIDER.install_default();
     });
     jsonwebtoken::crypto::verify(signature, message, key, algorithm).unwrap_or(false)

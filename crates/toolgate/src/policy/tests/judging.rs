@@ -359,3 +359,53 @@ fn an_object_that_is_compared_as_a_whole_is_there_as_a_whole() {
     assert_eq!(ship(place("Rome", "2"), place("Oslo", "2")), silent("stop"));
     assert!(matches!(ship(place("Rome", "2"), place("Oslo", "1")), Judgement::Permitted { .. }));
 }
+
+#[test]
+fn what_a_run_has_done_and_read_is_a_set_and_a_count_and_only_what_is_read_is_tracked() {
+    let judge = |text: &str, run: &RunState| {
+        let policies = compile(text, &[get_order(), create_refund()]).unwrap();
+        let (session, facts) = (alice(), facts(2000));
+        let arguments = json!({"order_id": "ord_1"});
+        let arguments = arguments.as_object().unwrap();
+        let ask = Ask { tool: "get_order", session: &session, arguments, facts: &facts, resource: Some("ord_1"), run };
+        (matches!(policies.judge(&ask), Judgement::Permitted { .. }), policies.tracked())
+    };
+    let run = RunState { calls: 2, ..RunState::default() };
+    let run = RunState { completed: BTreeSet::from(["get_order".into()]), ..run };
+    let reads = |completed, calls, labels| Tracked { completed, calls, labels };
+    let all = "permit (principal, action, resource)";
+    for (when, permitted, tracked) in [
+        ("", true, reads(false, false, false)),
+        (" when { context.session.run == \"default\" }", true, reads(false, false, false)),
+        (" when { context.session.completed.contains(\"get_order\") }", true, reads(true, false, false)),
+        (" when { context.session.completed.contains(\"create_refund\") }", false, reads(true, false, false)),
+        (" when { context.session.calls == 2 }", true, reads(false, true, false)),
+        (" unless { context.session.labels.containsAny([\"untrusted\"]) }", true, reads(false, false, true)),
+    ] {
+        assert_eq!(judge(&format!("{all}{when};"), &run), (permitted, tracked), "{when}");
+    }
+}
+
+#[test]
+fn a_required_tool_is_a_rule_of_the_contract_and_a_sink_a_group() {
+    let refund = Declared { requires: vec!["get_order".into()], sink: Some("external"), ..create_refund() };
+    let text = "permit (principal, action in [Action::\"read\", Action::\"sink:external\"], resource);";
+    let policies = compile(text, &[get_order(), refund]).unwrap();
+    let judge = |run: &RunState| {
+        let arguments = json!({"order_id": "ord_1", "amount_cents": 5, "currency": "USD", "reason": "other"});
+        let (session, facts, arguments) = (alice(), facts(2000), arguments.as_object().unwrap().clone());
+        let resource = Some("ord_1");
+        policies.judge(&Ask {
+            tool: "create_refund",
+            session: &session,
+            arguments: &arguments,
+            facts: &facts,
+            resource,
+            run,
+        })
+    };
+    let Judgement::Rule(hit) = judge(&RunState::default()) else { panic!("no rule") };
+    assert_eq!((hit.id.as_str(), hit.fix), ("create_refund.requires.get_order", Fix::Model));
+    let looked = RunState { completed: BTreeSet::from(["get_order".into()]), ..RunState::default() };
+    assert!(matches!(judge(&looked), Judgement::Permitted { .. }));
+}
