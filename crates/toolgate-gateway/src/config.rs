@@ -20,7 +20,7 @@ use toolgate::ledger::{Store, StoreError};
 
 use crate::backend::{Databases, Means, Upstreams};
 use crate::checkpoints::Keeper;
-use crate::cli::journal;
+use crate::cli::{Said, journal};
 use crate::http;
 use crate::identity::Identity;
 
@@ -209,6 +209,10 @@ fn ready_with(
             };
             let keeper = Arc::new(Keeper::new(kept, journal()));
             let store = attended(store, Arc::clone(&keeper));
+            if purpose == Purpose::Run || purpose == Purpose::Serve {
+                let say = journal();
+                builder = builder.tell(move |notice| say(Said::Warning(notice.to_string())));
+            }
             builder = builder
                 .standing(people)
                 .limits(settings.arguments.over(Limits::default()))
@@ -218,7 +222,7 @@ fn ready_with(
             let Settings { identity, http, operator_speaks, .. } = settings;
             let upstreams = means.upstreams;
             let ready = |gate: Prepared| {
-                let warnings = reader::warnings(&sources, gate.warnings());
+                let warnings = reader::warnings(&sources, gate.warnings(), &policies, gate.policy_warnings());
                 Ready { gate, identity, http, operator_speaks, set_aside: Vec::new(), warnings, upstreams, keeper }
             };
             match purpose {

@@ -38,7 +38,7 @@ enum Step {
 }
 
 /// The pages beside the README.
-const PAGES: [&str; 13] = [
+const PAGES: [&str; 14] = [
     "docs/admit.md",
     "docs/audit.md",
     "docs/checkpoints.md",
@@ -50,6 +50,7 @@ const PAGES: [&str; 13] = [
     "docs/lenient.md",
     "docs/mcp.md",
     "docs/policies-review.md",
+    "docs/policies.md",
     "docs/schemas.md",
     "docs/streams.md",
 ];

@@ -6,10 +6,13 @@ mod builder;
 mod erasure;
 mod keeper;
 mod late;
+mod notice;
 mod recorder;
 mod records;
 mod rejudge;
 mod rulings;
+#[cfg(test)]
+mod sameness;
 #[cfg(test)]
 mod steadiness;
 
@@ -48,6 +51,8 @@ pub use crate::redaction::Kept;
 pub use builder::{BuildError, Builder, Prepared, Sound};
 pub use erasure::{Erased, InDoubt, NotErased, erase};
 use keeper::Keeper;
+pub use notice::Notice;
+use notice::Teller;
 use recorder::Recorder;
 use records::Heading;
 pub use rejudge::{Decided, Ended, Recorded, Undecided, Unhidden};
@@ -81,6 +86,7 @@ struct Line {
     store: Store,
     clock: Arc<dyn Clock>,
     granted_for: Duration,
+    teller: Teller,
 }
 
 /// How often a call whose ground moved is informed again.
@@ -126,6 +132,7 @@ impl Gate {
             let permitted = match self.line.permit.enter(informed) {
                 Ok(permitted) => permitted,
                 Err(denied) => {
+                    self.line.teller.hear(denied.informed().admitted());
                     admitted = self.reconsider(*denied).await?;
                     continue;
                 }
@@ -258,7 +265,10 @@ impl Gate {
         let gone = CancellationToken::new();
         let judged = match self.admit(named, &heading).await {
             Ok((admitted, redactor, _)) => match self.line.inform.enter(admitted, &redactor, &gone).await {
-                Ok(informed) => self.line.permit.enter(informed).map_err(|denied| denied.into_stop()),
+                Ok(informed) => self.line.permit.enter(informed).map_err(|denied| {
+                    self.line.teller.hear(denied.informed().admitted());
+                    denied.into_stop()
+                }),
                 Err(stop) => Err(stop),
             },
             Err(stop) => Err(stop),
@@ -300,6 +310,11 @@ impl Gate {
     /// What of its contracts holds and is probably not meant, each by itself and beside the others.
     pub fn warnings(&self) -> Vec<ToolFault> {
         self.line.registry.warnings()
+    }
+
+    /// What of its policies holds and is probably not meant, each in its file and line.
+    pub fn policy_warnings(&self) -> Vec<PolicyFault> {
+        builder::doubted(&self.line.registry, &self.line.policies)
     }
 
     /// How many policies judge its calls, those that contracts stand for among them.

@@ -11,7 +11,9 @@
 //! *.cedar, approval    /
 //! ```
 
+mod conditions;
 mod context;
+mod doubts;
 mod explain;
 mod fault;
 mod load;
@@ -37,6 +39,7 @@ use crate::session::Session;
 
 pub use fault::{PolicyCode, PolicyFault};
 
+use doubts::Doubt;
 use schema::Vocabulary;
 use shape::{Field, Shape};
 use slices::{Kinds, Slice};
@@ -194,6 +197,7 @@ pub(crate) struct Policies {
     /// INVARIANT (one slice an action): every tool has one, with each policy that could speak of it.
     slices: HashMap<String, Slice>,
     count: usize,
+    doubts: Vec<Doubt>,
     kinds: Kinds,
     authorizer: Authorizer,
 }
@@ -238,6 +242,7 @@ impl Policies {
 
     fn sliced(schema: String, vocabulary: &Vocabulary<'_>, rules: Vec<load::Rule>) -> Option<Self> {
         let count = rules.len();
+        let doubts = rules.iter().flat_map(|rule| rule.doubts.iter().cloned()).collect();
         let mut chosen: Vec<Vec<Arc<load::Rule>>> = vocabulary.tools.iter().map(|_| Vec::new()).collect();
         for rule in rules.into_iter().map(Arc::new) {
             for place in &rule.tools {
@@ -250,7 +255,7 @@ impl Policies {
             .zip(chosen)
             .map(|(tool, rules)| Some((tool.name.to_owned(), Slice::new(tool, rules)?)))
             .collect::<Option<_>>()?;
-        Some(Self { schema, slices, count, kinds: Kinds::new()?, authorizer: Authorizer::new() })
+        Some(Self { schema, slices, count, doubts, kinds: Kinds::new()?, authorizer: Authorizer::new() })
     }
 
     /// The generated schema, in Cedar's own syntax.
@@ -263,6 +268,11 @@ impl Policies {
         self.count
     }
 
+    /// What of the policies holds and is probably not meant.
+    pub(crate) fn doubts(&self) -> &[Doubt] {
+        &self.doubts
+    }
+
     /// The verdict on a call that would run.
     pub(crate) fn judge(&self, ask: &Ask<'_>) -> Judgement {
         self.case(ask).and_then(|case| case.judge()).unwrap_or_else(Judgement::Forbidden)
@@ -273,8 +283,8 @@ impl Policies {
         self.case(ask).and_then(|case| case.judge_replay()).unwrap_or_else(Judgement::Forbidden)
     }
 
-    /// Whether some call of `tool` by this session could be permitted, as far as the heads of the policies tell: a
-    /// permit matches principal and resource, conditions aside, and no unconditional silent forbid does.
+    /// Whether some call of `tool` by this session could be permitted, as far as that is known before a call: a permit
+    /// may hold, and no silent forbid holds whatever is sent.
     pub(crate) fn visible(&self, tool: &str, session: &Session) -> bool {
         self.slices.get(tool).is_some_and(|slice| slice.visible(session))
     }

@@ -19,6 +19,7 @@ mod manners;
 mod mcp;
 mod mcp_http;
 mod operations;
+mod policies;
 mod race;
 mod redacted;
 mod reviewed;

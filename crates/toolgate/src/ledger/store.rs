@@ -242,6 +242,8 @@ impl Store {
 
     /// One consistent read.
     pub(crate) fn recall(&self, question: Question, now: Millis) -> Pending<'_, Recall> {
+        #[cfg(test)]
+        crate::counted::count("store read");
         self.read_at(now, move |rows, now| transact::recall(rows, &question, now))
     }
 
@@ -345,6 +347,8 @@ impl Store {
 
     /// The approval with this id, where it is the tenant's.
     pub(crate) fn approval(&self, id: String, tenant: String) -> Pending<'_, Option<Approval>> {
+        #[cfg(test)]
+        crate::counted::count("store read");
         self.list(move |rows| Ok(rows.approval(&id)?.filter(|approval| approval.tenant == tenant)))
     }
 

@@ -150,5 +150,6 @@ fn facts(left: i64) -> Map<String, Value> {
 }
 
 mod faults;
+mod hidden;
 mod judging;
 mod scale;

@@ -102,13 +102,21 @@ impl Permit {
 /// What was decided, with what the record tells of it.
 enum Verdict {
     Yes { consent: Option<(String, Digest)>, by: Vec<String> },
-    No { halt: Halt, code: Code, why: String },
+    No { halt: Halt, code: Code, why: String, erring: Vec<String> },
 }
 
 impl Verdict {
     fn no(refusal: Refusal, why: impl Into<String>) -> Self {
         let code = refusal.code();
-        Self::No { halt: Halt::Refused(Box::new(refusal)), code, why: why.into() }
+        Self::No { halt: Halt::Refused(Box::new(refusal)), code, why: why.into(), erring: Vec::new() }
+    }
+
+    /// The same, for policies that could not be evaluated: their operator must hear of it.
+    fn for_want_of(self, policies: &[String]) -> Self {
+        match self {
+            Self::No { halt, code, why, .. } => Self::No { halt, code, why, erring: policies.to_vec() },
+            Self::Yes { .. } => self,
+        }
     }
 
     fn learned(&self) -> Learned {
@@ -120,7 +128,10 @@ impl Verdict {
                     None => learned,
                 }
             }
-            Self::No { code, why, .. } => Learned::new().with("refused", code.as_str()).with("why", why.as_str()),
+            Self::No { code, why, erring, .. } => {
+                let learned = Learned::new().with("refused", code.as_str()).with("why", why.as_str());
+                if erring.is_empty() { learned } else { learned.with("erring", erring.clone()) }
+            }
         }
     }
 }
@@ -132,7 +143,11 @@ fn forbidden(why: &Why) -> Verdict {
         Why::Silent { policies } => format!("forbidden by {}", policies.join(", ")),
         Why::Unrepresentable { at } => format!("policies cannot judge the value at {at}"),
     };
-    Verdict::no(Refusal::before(Code::Forbidden), told)
+    let verdict = Verdict::no(Refusal::before(Code::Forbidden), told);
+    match why {
+        Why::Error { policies } => verdict.for_want_of(policies),
+        Why::NoPermit | Why::Silent { .. } | Why::Unrepresentable { .. } => verdict,
+    }
 }
 
 fn rule(hit: RuleHit) -> Verdict {
