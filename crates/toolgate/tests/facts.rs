@@ -195,8 +195,9 @@ async fn a_kept_answer_that_comes_of_age_while_another_is_looked_up_is_looked_up
         .tool(get_limit(&limits))
         .tool(slow.tool("get_day", {
             let mut day = keys(&json!({"description": "Look up the sum of a day.", "effect": "read"}));
-            day["input"] = json!({"properties": {"account": {"type": "string"}}, "required": ["account"]});
-            day["output"] = json!({"type": "object", "properties": {"left": {"type": "integer"}}});
+            let input = json!({"properties": {"account": {"type": "string"}}, "required": ["account"]});
+            day.insert("input".into(), input);
+            day.insert("output".into(), json!({"type": "object", "properties": {"left": {"type": "integer"}}}));
             day
         }))
         .tool(FakeTool::fixed(json!({})).tool("payout", contract))

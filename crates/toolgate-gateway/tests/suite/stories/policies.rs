@@ -69,7 +69,7 @@ fn a_check_says_where_a_policy_reads_what_is_not_there_or_has_no_exact_form() {
 fn two_policies_with_one_id_are_a_fault_that_names_both_places() {
     let rule = "@id(\"vault.shut\") forbid (principal, action == Action::\"open_door\", resource);\n";
     let checked = run(&vault(&format!("{rule}{rule}")), &["check", "DIR"]);
-    assert_eq!(checked.exit, Some(1), "{checked:?}");
+    assert_eq!(checked.exit, Some(2), "{checked:?}");
     let said = format!("{}{}", checked.stdout, checked.stderr);
     assert!(
         said.contains("policies/vault.cedar:2:1: cedar_annotation: another policy has the id `vault.shut`"),
@@ -85,7 +85,7 @@ fn a_tool_that_a_condition_keeps_from_somebody_is_not_there_for_them_byte_for_by
     );
     let names = |user: &str| {
         let report = run(&folder, &["tools", "DIR", "--as", user, "--json"]).json();
-        let tools = report["tools"].as_array().unwrap().clone();
+        let tools = report.as_array().unwrap().clone();
         tools.into_iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
     };
     assert!(names("mia@acme").contains(&"open_door".to_owned()), "{:?}", names("mia@acme"));
@@ -118,4 +118,23 @@ fn the_operator_hears_of_a_policy_that_cannot_be_evaluated_and_the_caller_does_n
         "warning: the policy vault.sum could not be evaluated for a call of create_refund, which was refused (ref ";
     assert!(called.stderr.contains(told), "{}", called.stderr);
     assert_eq!(folder.number("select count(*) from refunds"), 0, "nothing was done");
+}
+
+#[test]
+fn a_policy_may_speak_of_all_tools_of_one_server() {
+    let folder = vault("permit (principal in Role::\"support\", action in Action::\"upstream:bank\", resource);\n");
+    let upstream = "[upstreams.bank]\ncommand = [\"no-such-program\"]\npinned = false\n\n[identity]\n";
+    folder.edit("toolgate.toml", "[identity]\n", upstream);
+    folder.write(
+        "tools/list_accounts.toml",
+        "description = \"List the accounts of the bank that somebody holds.\"\neffect = \"read\"\ntags = [\"bank\"]\n\
+         input = { properties = {} }\nbackend = { kind = \"mcp\", upstream = \"bank\" }\n",
+    );
+    let schema = run(&folder, &["check", "DIR", "--print-cedar-schema"]).stdout;
+    assert!(
+        schema.contains(r#"action "list_accounts" in ["read", "tag:bank", "upstream:bank"] appliesTo"#),
+        "{schema}"
+    );
+    let listed = run(&folder, &["tools", "DIR", "--as", "alice@acme", "--json"]).stdout;
+    assert!(listed.contains("list_accounts") && !listed.contains("open_door"), "{listed}");
 }
