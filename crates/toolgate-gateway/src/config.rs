@@ -24,7 +24,7 @@ use toolgate::ledger::{Store, StoreError};
 use crate::backend::{Databases, Means, Upstreams};
 use crate::beside::Beside;
 use crate::checkpoints::Keeper;
-use crate::cli::journal;
+use crate::cli::{Said, journal};
 use crate::http;
 use crate::identity::Identity;
 use crate::messenger::Messenger;
@@ -226,6 +226,10 @@ fn ready_with(
             let keeper = Keeper::new(kept, journal());
             let keeper = Arc::new(Beside::new(keeper, Messenger::new(told, journal())));
             let store = attended(store, Arc::clone(&keeper));
+            if purpose == Purpose::Run || purpose == Purpose::Serve {
+                let say = journal();
+                builder = builder.tell(move |notice| say(Said::Warning(notice.to_string())));
+            }
             builder = builder
                 .standing(people)
                 .limits(settings.arguments.over(Limits::default()))
@@ -247,7 +251,7 @@ fn ready_with(
             let Settings { identity, http, operator_speaks, .. } = settings;
             let upstreams = means.upstreams;
             let ready = |gate: Prepared| {
-                let mut warnings = reader::warnings(&sources, gate.warnings());
+                let mut warnings = reader::warnings(&sources, gate.warnings(), &policies, gate.policy_warnings());
                 warnings.extend(observed);
                 warnings.extend(identity.warning().map(|told| Finding::of_file(SETTINGS, "development", told)));
                 Ready { gate, identity, http, operator_speaks, set_aside: Vec::new(), warnings, upstreams, keeper }

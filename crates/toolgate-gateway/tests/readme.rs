@@ -38,7 +38,7 @@ enum Step {
 }
 
 /// The pages beside the README.
-const PAGES: [&str; 18] = [
+const PAGES: [&str; 19] = [
     "docs/admit.md",
     "docs/approvals.md",
     "docs/audit.md",
@@ -54,6 +54,7 @@ const PAGES: [&str; 18] = [
     "docs/mcp.md",
     "docs/observe.md",
     "docs/policies-review.md",
+    "docs/policies.md",
     "docs/schemas.md",
     "docs/stops.md",
     "docs/streams.md",

@@ -74,6 +74,8 @@ pub struct Contract {
     pub(crate) mode: Option<Mode>,
     pub(crate) digest: Digest,
     pub(crate) warnings: Vec<Problem>,
+    /// Arguments whose names say who is asking, and which mean something else.
+    pub(crate) meant_otherwise: Vec<String>,
 }
 
 /// Whether a tool changes the world.
@@ -108,6 +110,8 @@ pub(crate) struct Resource {
 pub(crate) struct Fact {
     pub(crate) tool: String,
     pub(crate) args: BTreeMap<String, Template>,
+    /// How old an answer may be; none at all where it is zero: it is looked up anew for each decision.
+    pub(crate) max_age: Duration,
 }
 
 /// When two calls are the same action.

@@ -12,12 +12,15 @@ mod erasure;
 mod guarded;
 mod keeper;
 mod late;
+mod notice;
 mod recorder;
 mod records;
 mod rejudge;
 mod rulings;
 #[cfg(test)]
 mod runs;
+#[cfg(test)]
+mod sameness;
 mod sessions;
 mod standing;
 #[cfg(test)]
@@ -65,6 +68,8 @@ pub use approvals::NotEdited;
 pub use builder::{BuildError, Builder, Prepared, Sound};
 pub use erasure::{Erased, InDoubt, NotErased, erase};
 use keeper::Keeper;
+pub use notice::Notice;
+use notice::Teller;
 use recorder::Recorder;
 use records::Heading;
 pub use rejudge::{Decided, Ended, Recorded, Undecided, Unhidden};
@@ -106,6 +111,7 @@ struct Line {
     asking: Asking,
     /// Rings at each answer to an approval that this process takes.
     answered: Notify,
+    teller: Teller,
 }
 
 /// How often a call whose ground moved is informed again.
@@ -174,8 +180,12 @@ impl Gate {
         for _ in 0..=WAYS_BACK {
             let informed = self.line.inform.enter(admitted, redactor, gone).await?;
             let permitted = match self.line.permit.enter(informed) {
-                Ok(permitted) => permitted,
+                Ok(permitted) => {
+                    self.line.teller.hear(permitted.informed().admitted());
+                    permitted
+                }
                 Err(denied) => {
+                    self.line.teller.hear(denied.informed().admitted());
                     admitted = self.reconsider(*denied).await?;
                     continue;
                 }
@@ -342,8 +352,14 @@ impl Gate {
     ) -> Result<Permitted, Stop> {
         let informed = self.line.inform.enter(admitted, redactor, gone).await?;
         match self.line.permit.enter(informed) {
-            Ok(permitted) => Ok(permitted),
-            Err(denied) => Err(self.told(*denied).await),
+            Ok(permitted) => {
+                self.line.teller.hear(permitted.informed().admitted());
+                Ok(permitted)
+            }
+            Err(denied) => {
+                self.line.teller.hear(denied.informed().admitted());
+                Err(self.told(*denied).await)
+            }
         }
     }
 
@@ -376,6 +392,11 @@ impl Gate {
     /// What of its contracts holds and is probably not meant, each by itself and beside the others.
     pub fn warnings(&self) -> Vec<ToolFault> {
         self.line.registry.warnings()
+    }
+
+    /// What of its policies holds and is probably not meant, each in its file and line.
+    pub fn policy_warnings(&self) -> Vec<PolicyFault> {
+        builder::doubted(&self.line.registry, &self.line.policies)
     }
 
     /// How many policies judge its calls, those that contracts stand for among them.

@@ -76,6 +76,8 @@ pub mod template;
 
 mod catalogue;
 mod caught;
+#[cfg(test)]
+mod counted;
 mod crash;
 mod facts;
 mod lanes;

@@ -11,12 +11,12 @@
 //! *.cedar, approval    /
 //! ```
 
+mod conditions;
 mod context;
-#[cfg(test)]
-pub(crate) mod counted;
 // A bench is a crate of its own: what it measures must be public, and is no part of the interface.
 #[cfg(feature = "bench")]
 pub mod door;
+mod doubts;
 mod explain;
 mod fault;
 mod load;
@@ -45,6 +45,7 @@ pub(crate) use source::requires_id;
 
 pub use fault::{PolicyCode, PolicyFault};
 
+use doubts::Doubt;
 use schema::Vocabulary;
 use shape::{Field, Shape};
 use slices::{Kinds, Slice};
@@ -209,6 +210,7 @@ pub(crate) struct Policies {
     slices: HashMap<String, Slice>,
     count: usize,
     tracked: Tracked,
+    doubts: Vec<Doubt>,
     kinds: Kinds,
     authorizer: Authorizer,
 }
@@ -254,6 +256,7 @@ impl Policies {
 
     fn sliced(schema: String, vocabulary: &Vocabulary<'_>, rules: Vec<load::Rule>) -> Option<Self> {
         let count = rules.len();
+        let doubts = rules.iter().flat_map(|rule| rule.doubts.iter().cloned()).collect();
         let mut chosen: Vec<Vec<Arc<load::Rule>>> = vocabulary.tools.iter().map(|_| Vec::new()).collect();
         for rule in rules.into_iter().map(Arc::new) {
             for place in &rule.tools {
@@ -267,7 +270,7 @@ impl Policies {
             .map(|(tool, rules)| Some((tool.name.to_owned(), Slice::new(tool, rules)?)))
             .collect::<Option<_>>()?;
         let tracked = slices.values().map(|slice| slice.tracked).fold(Tracked::default(), Tracked::or);
-        Some(Self { schema, slices, count, tracked, kinds: Kinds::new()?, authorizer: Authorizer::new() })
+        Some(Self { schema, slices, count, tracked, doubts, kinds: Kinds::new()?, authorizer: Authorizer::new() })
     }
 
     /// The generated schema, in Cedar's own syntax.
@@ -280,6 +283,11 @@ impl Policies {
         self.count
     }
 
+    /// What of the policies holds and is probably not meant.
+    pub(crate) fn doubts(&self) -> &[Doubt] {
+        &self.doubts
+    }
+
     /// The verdict on a call that would run.
     pub(crate) fn judge(&self, ask: &Ask<'_>) -> Judgement {
         self.case(ask).and_then(|case| case.judge()).unwrap_or_else(Judgement::Forbidden)
@@ -290,8 +298,8 @@ impl Policies {
         self.case(ask).and_then(|case| case.judge_replay()).unwrap_or_else(Judgement::Forbidden)
     }
 
-    /// Whether some call of `tool` by this session could be permitted, as far as the heads of the policies tell: a
-    /// permit matches principal and resource, conditions aside, and no unconditional silent forbid does.
+    /// Whether some call of `tool` by this session could be permitted, as far as that is known before a call: a permit
+    /// may hold, and no silent forbid holds whatever is sent.
     pub(crate) fn visible(&self, tool: &str, session: &Session) -> bool {
         self.slices.get(tool).is_some_and(|slice| slice.visible(session))
     }

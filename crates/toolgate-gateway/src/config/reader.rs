@@ -166,7 +166,10 @@ impl<'a> Reader<'a> {
                 continue;
             }
             tools.push(match backend::make(&tool, &keys, means) {
-                Ok(backend) => Tool::new(tool, keys, backend),
+                Ok(backend) => {
+                    let upstream = upstream_of(&keys).map(|upstream| format!("upstream:{upstream}"));
+                    upstream.into_iter().fold(Tool::new(tool, keys, backend), Tool::group)
+                }
                 Err(problems) => Tool::broken(tool, keys, problems),
             });
         }
@@ -320,24 +323,9 @@ impl<'a> Reader<'a> {
             self.of_tools.entry(tool).or_default().push(finding);
         }
         for fault in wrong {
-            let code = fault.code.as_str();
-            match fault.tool().and_then(contract) {
-                // The policy comes from the contract's key `approval`.
-                Some(source) => {
-                    let offset = source.located.as_ref().map_or(0, |located| located.offset("/approval"));
-                    let finding = Finding::at_offset(&source.file, code, &source.text, offset, fault.message);
-                    self.of_tools.entry(source.tool_name()).or_default().push(finding.hint(fault.hint));
-                }
-                None => {
-                    let source = policies.iter().find(|source| source.file.to_string_lossy() == fault.source);
-                    let finding = match source {
-                        Some(source) => {
-                            Finding::at(&source.file, code, &source.text, fault.line, fault.column, fault.message)
-                        }
-                        None => Finding::of_file(fault.source, code, fault.message),
-                    };
-                    self.findings.push(finding.hint(fault.hint));
-                }
+            match located_fault(sources, policies, fault) {
+                (Some(tool), finding) => self.of_tools.entry(tool).or_default().push(finding),
+                (None, finding) => self.findings.push(finding),
             }
         }
     }
@@ -361,18 +349,47 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// What of the contracts holds and is probably not meant, each at its place.
-pub(super) fn warnings(sources: &[Source], warnings: Vec<ToolFault>) -> Vec<Finding> {
+/// What of the contracts and the policies holds and is probably not meant, each at its place.
+pub(super) fn warnings(
+    sources: &[Source],
+    warnings: Vec<ToolFault>,
+    policies: &[Source],
+    doubts: Vec<PolicyFault>,
+) -> Vec<Finding> {
+    let of_policies = doubts.into_iter().map(|doubt| located_fault(sources, policies, doubt).1);
     let mut findings: Vec<Finding> = warnings
         .into_iter()
         .map(|ToolFault { tool, problem }| match sources.iter().find(|source| source.tool_name() == tool) {
             Some(source) => located_problem(source, problem),
             None => Finding::of_file("tools", problem.code, problem.message).hint(problem.hint),
         })
+        .chain(of_policies)
         .collect();
     findings.sort();
     findings.dedup();
     findings
+}
+
+/// What is said of a policy with its place, and the tool whose contract it comes from: by the key `approval`.
+fn located_fault(sources: &[Source], policies: &[Source], fault: PolicyFault) -> (Option<String>, Finding) {
+    let code = fault.code.as_str();
+    if let Some(source) = fault.tool().and_then(|tool| sources.iter().find(|source| source.tool_name() == tool)) {
+        let offset = source.located.as_ref().map_or(0, |located| located.offset("/approval"));
+        let finding = Finding::at_offset(&source.file, code, &source.text, offset, fault.message);
+        return (Some(source.tool_name()), finding.hint(fault.hint));
+    }
+    let source = policies.iter().find(|source| source.file.to_string_lossy() == fault.source);
+    let finding = match source {
+        Some(source) => Finding::at(&source.file, code, &source.text, fault.line, fault.column, fault.message),
+        None => Finding::of_file(fault.source, code, fault.message),
+    };
+    (None, finding.hint(fault.hint))
+}
+
+/// The server whose tool a contract names.
+fn upstream_of(keys: &Map<String, Value>) -> Option<&str> {
+    let backend = keys.get("backend").filter(|backend| backend.get("kind").is_some_and(|kind| kind == "mcp"))?;
+    backend.get("upstream")?.as_str()
 }
 
 /// A problem with the place at which it stands.

@@ -22,6 +22,7 @@ mod mcp;
 mod mcp_http;
 mod observe;
 mod operations;
+mod policies;
 mod race;
 mod redacted;
 mod reviewed;

@@ -18,6 +18,8 @@ use crate::template::{Hole, Template};
 
 const DEADLINE: Duration = Duration::from_secs(10);
 const LONGEST_DEADLINE: Duration = Duration::from_secs(600);
+/// Shorter than the day for which the version of a lane is kept after its last action.
+const LONGEST_AGE: Duration = Duration::from_secs(3600);
 const MAX_RESULT: usize = 64 * 1024;
 const RETAIN: Duration = Duration::from_secs(7 * 86_400);
 const ABSENT_AFTER: Duration = Duration::from_secs(30);
@@ -146,6 +148,7 @@ impl Contract {
             mode,
             digest: Digest::of(canonical(keys).as_bytes()),
             warnings: Vec::new(),
+            meant_otherwise: allowed,
         };
         contract.check_templates(&mut problems);
         let contract = Self { warnings: lint::of(&contract), ..contract };
@@ -349,11 +352,13 @@ fn read_facts(top: &mut Fields<'_>, problems: &mut Problems) -> BTreeMap<String,
     for (name, mut fields) in top.tables("facts", problems) {
         let tool = fields.needed("tool", problems).map(str::to_owned);
         let args = fields.templates("args", problems);
-        // Facts are looked up anew for each decision, which satisfies any age.
-        fields.span("max_age", Duration::ZERO, problems);
+        let max_age = fields.span("max_age", Duration::ZERO, problems);
+        if max_age > LONGEST_AGE {
+            problems.note(fields.place("max_age"), "maximum", "a fact is at most 1h old");
+        }
         fields.end(problems);
         if let Some(tool) = tool {
-            facts.insert(name.clone(), Fact { tool, args });
+            facts.insert(name.clone(), Fact { tool, args, max_age });
         }
     }
     facts

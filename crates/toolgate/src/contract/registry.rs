@@ -20,6 +20,8 @@ pub(crate) struct Registered {
     pub(crate) backend: Arc<dyn Backend>,
     /// The strongest mark of what a call carries: its arguments, its result, the facts that it rests on.
     pub(crate) mark: Option<Mark>,
+    /// The groups of actions that it is in, beside those of its contract.
+    pub(crate) groups: Vec<String>,
 }
 
 /// All tools of a gate, by name. A name is looked up here and nowhere else.
@@ -51,8 +53,9 @@ impl Registry {
         let mut faults = Vec::new();
         let mut broken: BTreeSet<String> = unread.iter().cloned().collect();
         let mut registered: BTreeMap<String, Arc<Registered>> = BTreeMap::new();
-        for Tool { name, keys, backend, problems } in tools {
+        for Tool { name, keys, backend, groups, problems } in tools {
             let mut problems = Problems(problems);
+            check_groups(&groups, &mut problems);
             let says_output = keys.contains_key("output");
             let says_on = keys.get("retry").is_some_and(|retry| retry.get("on").is_some());
             let (contract, wrong) = Contract::read(&name, &keys.into());
@@ -68,7 +71,7 @@ impl Registry {
                         check_signals(&contract, says_on, &signals, &mut problems);
                     }
                     let mark = contract.mark();
-                    let known = Arc::new(Registered { contract: Arc::new(contract), backend, mark });
+                    let known = Arc::new(Registered { contract: Arc::new(contract), backend, mark, groups });
                     if registered.insert(name.clone(), known).is_some() {
                         problems.note("/name", "unique", "two tools have this name");
                     }
@@ -276,6 +279,18 @@ impl Registry {
                     problems.note(at, "template", SHOWN_AND_KEPT);
                 }
             }
+        }
+    }
+}
+
+/// A group is named so that it can be taken neither for a tool nor for one of those that contracts make.
+fn check_groups(groups: &[String], problems: &mut Problems) {
+    for group in groups {
+        let (kind, name) = group.split_once(':').unwrap_or_default();
+        let plain = !kind.is_empty() && kind.bytes().all(|byte| byte.is_ascii_lowercase());
+        if !plain || matches!(kind, "tag" | "sink") || name.is_empty() {
+            let message = "a group of actions is named like `upstream:payments`, and not `tag:` or `sink:`";
+            problems.note("", "pattern", message);
         }
     }
 }

@@ -18,6 +18,8 @@ pub struct Tool {
     pub(super) name: String,
     pub(super) keys: Map<String, Value>,
     pub(super) backend: Arc<dyn Backend>,
+    /// Groups of actions that it is in, beside those of its contract.
+    pub(super) groups: Vec<String>,
     /// What is wrong with it already.
     pub(super) problems: Vec<Problem>,
 }
@@ -25,7 +27,7 @@ pub struct Tool {
 impl Tool {
     /// A tool from the keys of its contract (as in a contract file, as JSON) and what runs it.
     pub fn new(name: impl Into<String>, keys: Map<String, Value>, backend: Arc<dyn Backend>) -> Self {
-        Self { name: name.into(), keys, backend, problems: Vec::new() }
+        Self { name: name.into(), keys, backend, groups: Vec::new(), problems: Vec::new() }
     }
 
     /// A tool that nothing runs, for the reasons that `problems` tell: no gate is built with it, but what else is wrong
@@ -216,6 +218,14 @@ impl Tool {
     #[must_use]
     pub fn key(mut self, key: impl Into<String>, value: Value) -> Self {
         self.keys.insert(key.into(), value);
+        self
+    }
+
+    /// Puts it into a group of actions that policies can name, such as `upstream:payments`: a word, a colon, a name. Those
+    /// of its contract, `read` or `write` and `tag:NAME`, it is in by itself.
+    #[must_use]
+    pub fn group(mut self, group: impl Into<String>) -> Self {
+        self.groups.push(group.into());
         self
     }
 }

@@ -11,6 +11,7 @@ use tokio_util::task::TaskTracker;
 
 use super::keeper::Keeper;
 use super::late::Desk;
+use super::notice::{Notice, Tell, Teller};
 use super::recorder::Recorder;
 use super::{Gate, Line, records};
 use crate::catalogue::Catalogue;
@@ -47,6 +48,7 @@ pub struct Builder {
     kept: Kept,
     modes: Modes,
     guards: Guards,
+    tell: Option<Arc<Tell>>,
 }
 
 /// Opens the store, once everything else is known to be right.
@@ -67,6 +69,7 @@ pub struct Prepared {
     kept: Kept,
     modes: Modes,
     guards: Guards,
+    tell: Option<Arc<Tell>>,
 }
 
 /// Why there is no gate.
@@ -117,6 +120,7 @@ impl Default for Builder {
             kept: Kept::default(),
             modes: Modes::default(),
             guards: Guards::default(),
+            tell: None,
         }
     }
 }
@@ -246,6 +250,14 @@ impl Builder {
         self
     }
 
+    /// Who hears, while the gate stands, of what its operator must mend; at most once a minute of one tool. It must not
+    /// block: the call that it is of waits for it.
+    #[must_use]
+    pub fn tell(mut self, tell: impl Fn(&Notice) + Send + Sync + 'static) -> Self {
+        self.tell = Some(Arc::new(tell));
+        self
+    }
+
     /// Everything that is wrong, where some contracts could not even be read: `unread` names their tools. Nothing is
     /// opened.
     pub fn check(self, unread: &[String]) -> Result<(), BuildError> {
@@ -311,6 +323,7 @@ impl Builder {
             kept: self.kept,
             modes: self.modes,
             guards: self.guards,
+            tell: self.tell,
         })
     }
 }
@@ -336,12 +349,17 @@ impl Prepared {
         self.catalogue.observed()
     }
 
+    /// What of its policies holds and is probably not meant.
+    pub fn policy_warnings(&self) -> Vec<PolicyFault> {
+        doubted(&self.registry, &self.policies)
+    }
+
     /// Opens the store, and with it the gate.
     pub fn open(&self) -> Result<Gate, StoreError> {
         let store = (self.store)()?;
         let (registry, policies) = (Arc::clone(&self.registry), Arc::clone(&self.policies));
         let clock = self.clock.over(store.water()?);
-        let facts = Facts::new(Arc::clone(&registry));
+        let facts = Facts::new(Arc::clone(&registry), Arc::clone(&clock));
         let redaction = Redaction::new(store.key().clone(), self.kept);
         let scribe = Arc::new(records::Entries::new(&registry, &redaction));
         let recovery = Recovery::new(store.clone(), Arc::clone(&registry), facts.clone(), Arc::clone(&clock), scribe);
@@ -382,6 +400,7 @@ impl Prepared {
             granted_for: self.granted_for,
             asking: self.asking,
             answered: Notify::new(),
+            teller: Teller::new(self.tell.clone()),
         };
         Ok(Gate {
             line: Arc::new(line),
@@ -418,6 +437,20 @@ fn absent(registry: &Registry, faults: &[ToolFault], unread: &[String]) -> BTree
     unread.iter().chain(unparsed).chain(shaky.map(|contract| &contract.name)).cloned().collect()
 }
 
+/// What is to be doubted in the policies, unless a contract says that it is meant.
+pub(super) fn doubted(registry: &Registry, policies: &Policies) -> Vec<PolicyFault> {
+    let is_meant = |tool: &String, member: &String| {
+        registry.get(tool).is_some_and(|tool| tool.contract.meant_otherwise.contains(member))
+    };
+    let doubts = policies.doubts().iter().filter(|doubt| match &doubt.unless_meant {
+        Some((tools, member)) => !tools.iter().all(|tool| is_meant(tool, member)),
+        None => true,
+    });
+    let mut faults: Vec<PolicyFault> = doubts.map(|doubt| doubt.fault.clone()).collect();
+    faults.sort();
+    faults
+}
+
 fn vocabulary<'a>(registry: &'a Registry, without: &BTreeSet<String>) -> Vec<PolicyTool<'a>> {
     let contracts = registry.iter().map(|tool| &*tool.contract).filter(|contract| !without.contains(&contract.name));
     contracts.map(|contract| policy_tool(registry, contract)).collect()
@@ -442,7 +475,7 @@ fn policy_tool<'a>(registry: &'a Registry, contract: &'a Contract) -> PolicyTool
         name: &contract.name,
         write: contract.is_write(),
         tags: &contract.tags,
-        groups: &[],
+        groups: registry.get(&contract.name).map_or(&[], |tool| tool.groups.as_slice()),
         input: contract.input.document(),
         facts: contract.facts.iter().filter_map(shape).collect(),
         resource: contract.resource.as_ref().map(|resource| resource.kind.as_str()),

@@ -252,6 +252,8 @@ impl Store {
 
     /// One consistent read.
     pub(crate) fn recall(&self, question: Question, now: Millis) -> Pending<'_, Recall> {
+        #[cfg(test)]
+        crate::counted::count("store read");
         self.read_at(now, move |rows, now| transact::recall(rows, &question, now))
     }
 

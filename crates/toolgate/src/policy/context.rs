@@ -43,7 +43,7 @@ pub(super) fn express(shape: &Shape, value: &Value) -> Result<RestrictedExpressi
             number.as_i64().map(RestrictedExpression::new_long).ok_or_else(Unfit::default)
         }
         (Shape::Bool, Value::Bool(flag)) => Ok(RestrictedExpression::new_bool(*flag)),
-        (Shape::Decimal, Value::Number(number)) => {
+        (Shape::Decimal | Shape::Number, Value::Number(number)) => {
             decimal(number).map(RestrictedExpression::new_decimal).ok_or_else(Unfit::default)
         }
         (Shape::Set(item), Value::Array(values)) => {
@@ -96,7 +96,7 @@ pub(super) fn hidden_in(shape: &Shape, value: &Value, hidden: &dyn Fn(&Value) ->
 }
 
 /// The number as Cedar writes decimals, where it has at most four places and is in range.
-fn decimal(number: &Number) -> Option<String> {
+pub(super) fn decimal(number: &Number) -> Option<String> {
     const PLACES: usize = 4;
     let text = match number.as_i64() {
         Some(whole) => format!("{whole}.0"),

@@ -21,6 +21,10 @@ pub enum PolicyCode {
     Contract,
     /// It should not happen, whatever the operator wrote.
     Internal,
+    /// A warning: it takes what a model wrote for proof of who is asking.
+    Claim,
+    /// A warning: it compares a number that may have no exact form.
+    Inexact,
 }
 
 /// A fault of a policy, with its place.
@@ -62,7 +66,7 @@ impl PolicyFault {
 
 impl PolicyCode {
     /// All of them, in the order of the documentation.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 10] = [
         Self::Syntax,
         Self::Member,
         Self::Type,
@@ -71,6 +75,8 @@ impl PolicyCode {
         Self::Name,
         Self::Contract,
         Self::Internal,
+        Self::Claim,
+        Self::Inexact,
     ];
 
     /// The code as it stands in findings and documentation.
@@ -84,6 +90,8 @@ impl PolicyCode {
             Self::Name => "cedar_name",
             Self::Contract => "cedar_contract",
             Self::Internal => "cedar_internal",
+            Self::Claim => "cedar_claim",
+            Self::Inexact => "cedar_inexact",
         }
     }
 }

@@ -8,6 +8,8 @@ use cedar_policy::{
 };
 
 use super::Absent;
+use super::conditions::Condition;
+use super::doubts::{self, Doubt};
 use super::explain::{self, Finding};
 use super::fault::{PolicyCode, PolicyFault, suggest};
 use super::mentions::{Mentions, Path};
@@ -31,8 +33,8 @@ pub(super) struct Rule {
     /// The policy as it was written, annotations and all.
     pub(super) text: String,
     pub(super) effect: Effect,
-    /// Whether it has a `when` or `unless`.
-    pub(super) conditional: bool,
+    /// Its `when` and `unless`, as far as they are known before a call.
+    pub(super) condition: Condition,
     pub(super) principal: PrincipalConstraint,
     pub(super) resource: ResourceConstraint,
     /// What it tells the caller. A forbid without a message is silent.
@@ -44,6 +46,8 @@ pub(super) struct Rule {
     pub(super) paths: Vec<Path>,
     /// The places of the tools that it speaks of.
     pub(super) tools: Vec<usize>,
+    /// What of it holds and is probably not meant.
+    pub(super) doubts: Vec<Doubt>,
 }
 
 impl Rule {
@@ -81,6 +85,7 @@ pub(super) fn load(
     for draft in &mut drafts {
         loader.check_members(draft);
         loader.check_message(draft);
+        draft.rule.doubts = doubts::of(draft.source, &draft.statement, &draft.rule, vocabulary);
     }
     if let Some(generated) = generated {
         loader.validate(generated, &drafts);
@@ -134,7 +139,7 @@ impl Loader<'_> {
             id,
             text: statement.text.to_owned(),
             effect: policy.effect(),
-            conditional: policy.has_non_scope_constraint(),
+            condition: Condition::of(tree.body().clauses()),
             principal: policy.principal_constraint(),
             resource: policy.resource_constraint(),
             message: notes.message,
@@ -142,6 +147,7 @@ impl Loader<'_> {
             approvers: notes.approvers,
             paths: mentions.paths,
             tools,
+            doubts: Vec::new(),
         };
         Some(Draft { source, statement, rule, unknown_members: HashSet::new() })
     }
@@ -333,7 +339,9 @@ impl Loader<'_> {
                 | PolicyCode::Annotation
                 | PolicyCode::Name
                 | PolicyCode::Contract
-                | PolicyCode::Internal => false,
+                | PolicyCode::Internal
+                | PolicyCode::Claim
+                | PolicyCode::Inexact => false,
             };
             if !told {
                 self.faults.push(draft.source.fault(
@@ -472,7 +480,7 @@ fn is_id(text: &str) -> bool {
 }
 
 /// `context.a.b`, up to the member at `depth`.
-fn spelled(members: &[String], depth: usize) -> String {
+pub(super) fn spelled(members: &[String], depth: usize) -> String {
     let shown = members.iter().take(depth + 1);
     format!("`{}`", shown.fold("context".to_owned(), |path, name| path + "." + name))
 }

@@ -3,6 +3,7 @@
 
 use serde_json::{Map, Value};
 
+use super::context::decimal;
 use super::text::quoted;
 
 /// What policies see of a value.
@@ -13,6 +14,8 @@ pub(super) enum Shape {
     Bool,
     /// A number with at most four decimal places.
     Decimal,
+    /// A number that may have more of them than policies can compare. A call with such a value is forbidden.
+    Number,
     Set(Box<Shape>),
     /// INVARIANT (unique members): no two fields share a name.
     Record(Vec<Field>),
@@ -39,6 +42,8 @@ pub(super) enum Opaque {
     Tuple,
     NullItems,
     TooLarge,
+    Wide,
+    Inexact,
 }
 
 /// Where a path into a shape leads.
@@ -77,7 +82,7 @@ impl Shape {
             Self::Text => "String".into(),
             Self::Long => "Long".into(),
             Self::Bool => "Bool".into(),
-            Self::Decimal => "decimal".into(),
+            Self::Decimal | Self::Number => "decimal".into(),
             Self::Set(item) => format!("Set<{}>", item.cedar_type(depth)),
             Self::Record(fields) => {
                 let mut out = String::from("{");
@@ -114,6 +119,24 @@ impl Shape {
             }
         }
         Found::Here
+    }
+
+    /// What stands at `path`, if it is something that policies can see.
+    pub(super) fn at(&self, path: &[String]) -> Option<&Self> {
+        path.iter().try_fold(self, |shape, name| match shape {
+            Self::Record(fields) => fields.iter().find(|field| field.name == *name).map(|field| &field.shape),
+            _ => None,
+        })
+    }
+
+    /// Whether it is, or holds, a number that policies may not be able to compare.
+    pub(super) fn may_be_inexact(&self) -> bool {
+        match self {
+            Self::Number => true,
+            Self::Set(item) => item.may_be_inexact(),
+            Self::Record(fields) => fields.iter().any(|field| field.shape.may_be_inexact()),
+            Self::Text | Self::Long | Self::Bool | Self::Decimal | Self::Opaque(_) => false,
+        }
     }
 
     /// The part of the shape that `reads` can tell from the whole.
@@ -162,6 +185,8 @@ impl Opaque {
             Self::Tuple => "it is a list whose items have different schemas",
             Self::NullItems => "it is a list whose items may be null",
             Self::TooLarge => "its schema is too large",
+            Self::Wide => "it may be an integer beyond 9223372036854775807, which no policy can compare",
+            Self::Inexact => "one of its values has more than four decimal places, which no policy can compare",
         }
     }
 }
@@ -236,8 +261,12 @@ impl<'a> Reader<'a> {
     fn named(&mut self, name: &str, node: &'a Map<String, Value>) -> Shape {
         match name {
             "string" => Shape::Text,
+            "integer" if ["minimum", "maximum"].iter().any(|bound| node.get(*bound).is_some_and(is_wide)) => {
+                Shape::Opaque(Opaque::Wide)
+            }
             "integer" => Shape::Long,
-            "number" => Shape::Decimal,
+            "number" if node.get("multipleOf").is_some_and(has_few_places) => Shape::Decimal,
+            "number" => Shape::Number,
             "boolean" => Shape::Bool,
             "array" => self.array(node),
             "object" => self.object(node),
@@ -312,6 +341,18 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// Whether every multiple of a number has a form that policies can compare.
+fn has_few_places(number: &Value) -> bool {
+    matches!(number, Value::Number(number) if decimal(number).is_some())
+}
+
+/// Whether a number is beyond the integers of policies.
+fn is_wide(number: &Value) -> bool {
+    const END: f64 = 9_223_372_036_854_775_808.0;
+    let Value::Number(number) = number else { return false };
+    number.as_i64().is_none() && number.as_f64().is_some_and(|number| !(-END..END).contains(&number))
+}
+
 /// The type of a value that is one of `values`.
 fn listed(values: &[Value]) -> Typed {
     let mut nullable = false;
@@ -324,7 +365,11 @@ fn listed(values: &[Value]) -> Typed {
             }
             Value::String(_) => Shape::Text,
             Value::Bool(_) => Shape::Bool,
-            Value::Number(number) if number.is_f64() => Shape::Decimal,
+            Value::Number(number) if number.is_f64() => match has_few_places(value) {
+                true => Shape::Decimal,
+                false => Shape::Opaque(Opaque::Inexact),
+            },
+            Value::Number(_) if is_wide(value) => Shape::Opaque(Opaque::Wide),
             Value::Number(_) => Shape::Long,
             Value::Array(_) | Value::Object(_) => Shape::Opaque(Opaque::Union),
         };
@@ -401,7 +446,22 @@ mod tests {
         assert_eq!(shape(json!({"enum": [1, 2]})), Shape::Long);
         assert_eq!(shape(json!({"enum": [1, 2.5]})), Shape::Decimal);
         assert_eq!(shape(json!({"oneOf": [{"const": "a"}, {"const": "b"}]})), Shape::Text);
+        assert_eq!(shape(json!({"enum": [1, 0.00001]})), Shape::Opaque(Opaque::Union));
+        assert_eq!(shape(json!({"enum": [0.00001]})), Shape::Opaque(Opaque::Inexact));
+        assert_eq!(shape(json!({"const": u64::MAX})), Shape::Opaque(Opaque::Wide));
         assert_eq!(shape(json!({"enum": [1, "one"]})), Shape::Opaque(Opaque::Union));
+    }
+
+    #[test]
+    fn a_number_is_exact_where_its_schema_bounds_its_places() {
+        assert_eq!(shape(json!({"type": "number", "multipleOf": 0.01})), Shape::Decimal);
+        assert_eq!(shape(json!({"type": "number", "multipleOf": 5})), Shape::Decimal);
+        assert_eq!(shape(json!({"type": "number", "multipleOf": 0.00001})), Shape::Number);
+        assert_eq!(shape(json!({"type": "number", "maximum": 1})), Shape::Number);
+        assert_eq!(shape(json!({"type": "integer", "maximum": i64::MAX})), Shape::Long);
+        assert_eq!(shape(json!({"type": "integer", "maximum": u64::MAX})), Shape::Opaque(Opaque::Wide));
+        assert_eq!(shape(json!({"type": "integer", "minimum": -1e30})), Shape::Opaque(Opaque::Wide));
+        assert!(shape(json!({"type": "array", "items": {"type": "number"}})).may_be_inexact());
     }
 
     #[test]

@@ -10,6 +10,7 @@ use cedar_policy::{
 
 use serde_json::{Value, json};
 
+use super::conditions::Settled;
 use super::load::Rule;
 use super::schema::{ACTION, ROLE, TENANT, TOOL, ToolShape, USER, entity};
 use super::shape::{Field, Reads, Shape};
@@ -44,8 +45,8 @@ pub(super) struct Slice {
     /// What they read of the run of whoever asks.
     pub(super) tracked: Tracked,
     pub(super) digest: Digest,
-    admits: Vec<(Who, What)>,
-    bars: Vec<(Who, What)>,
+    admits: Vec<Head>,
+    bars: Vec<Head>,
 }
 
 /// What a call acts on.
@@ -57,9 +58,17 @@ pub(super) enum Resource {
     Of(EntityTypeName),
 }
 
+/// What of a policy is known before a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Head {
+    who: Who,
+    what: What,
+    when: Settled,
+}
+
 /// The principals that the head of a policy matches.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Who {
+pub(super) enum Who {
     Any,
     User(String),
     Role(String),
@@ -69,7 +78,7 @@ enum Who {
 
 /// The resources that the head of a policy matches, among those of one tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum What {
+pub(super) enum What {
     All,
     One,
     InTenant(String),
@@ -105,9 +114,13 @@ impl Slice {
             PolicySet::from_policies(chosen.map(|rule| rule.policy.clone())).ok()
         };
         let heads = |wanted: &dyn Fn(&Rule) -> bool| {
-            let mut heads: Vec<(Who, What)> = Vec::new();
+            let mut heads: Vec<Head> = Vec::new();
             for rule in rules.iter().filter(|rule| wanted(rule)) {
-                let head = (Who::of(&rule.principal), What::of(&rule.resource, &resource));
+                let head = Head {
+                    who: Who::of(&rule.principal),
+                    what: What::of(&rule.resource, &resource),
+                    when: rule.condition.settled(tool, &resource),
+                };
                 if !heads.contains(&head) {
                     heads.push(head);
                 }
@@ -129,7 +142,7 @@ impl Slice {
             may_ask: rules.iter().any(|rule| rule.approvers.is_some()),
             digest: digest(&rules),
             admits: heads(&|rule| rule.effect == Effect::Permit),
-            bars: heads(&|rule| rule.effect == Effect::Forbid && rule.message.is_none() && !rule.conditional),
+            bars: heads(&|rule| rule.effect == Effect::Forbid && rule.message.is_none()),
             resource,
             rules,
         })
@@ -141,16 +154,26 @@ impl Slice {
         self.rules.get(place)
     }
 
-    /// Whether some call of this session could be permitted, as far as the heads of policies tell.
+    /// Whether some call of this session could be permitted, as far as that is known before a call.
     pub(super) fn visible(&self, session: &Session) -> bool {
-        let tenant = session.tenant();
-        let admitted = self.admits.iter().any(|(who, what)| what.may_hold(tenant) && who.is(session));
-        admitted && !self.bars.iter().any(|(who, what)| what.must_hold(tenant) && who.is(session))
+        self.admits.iter().any(|head| head.may_hold(session)) && !self.bars.iter().any(|head| head.must_hold(session))
+    }
+}
+
+impl Head {
+    fn may_hold(&self, session: &Session) -> bool {
+        let (who, what) = (self.who.is(session), self.what.may_hold(session.tenant()));
+        who && what && self.when.holds(session) != Some(false)
+    }
+
+    fn must_hold(&self, session: &Session) -> bool {
+        let (who, what) = (self.who.is(session), self.what.must_hold(session.tenant()));
+        who && what && self.when.holds(session) == Some(true)
     }
 }
 
 impl Who {
-    fn of(head: &PrincipalConstraint) -> Self {
+    pub(super) fn of(head: &PrincipalConstraint) -> Self {
         match head {
             PrincipalConstraint::Any => Self::Any,
             PrincipalConstraint::Is(kind) if kind.basename() == USER => Self::Any,
@@ -169,7 +192,7 @@ impl Who {
         }
     }
 
-    fn is(&self, session: &Session) -> bool {
+    pub(super) fn is(&self, session: &Session) -> bool {
         match self {
             Self::Any => true,
             Self::User(user) => session.principal().canonical() == *user,
@@ -181,7 +204,7 @@ impl Who {
 }
 
 impl What {
-    fn of(head: &ResourceConstraint, resource: &Resource) -> Self {
+    pub(super) fn of(head: &ResourceConstraint, resource: &Resource) -> Self {
         let fits = |kind: &EntityTypeName| match resource {
             Resource::Tool(tool) => tool.type_name() == kind,
             Resource::Of(own) => own == kind,
@@ -205,7 +228,7 @@ impl What {
         }
     }
 
-    fn may_hold(&self, tenant: &str) -> bool {
+    pub(super) fn may_hold(&self, tenant: &str) -> bool {
         match self {
             Self::All | Self::One => true,
             Self::InTenant(own) => own == tenant,
@@ -213,7 +236,7 @@ impl What {
         }
     }
 
-    fn must_hold(&self, tenant: &str) -> bool {
+    pub(super) fn must_hold(&self, tenant: &str) -> bool {
         match self {
             Self::All => true,
             Self::InTenant(own) => own == tenant,
@@ -228,7 +251,9 @@ fn tracked(context: &Shape) -> Tracked {
         Shape::Record(fields) => {
             fields.iter().find(|field| field.name == name).map(|Field { shape, .. }| shape.clone())
         }
-        Shape::Text | Shape::Long | Shape::Bool | Shape::Decimal | Shape::Set(_) | Shape::Opaque(_) => None,
+        Shape::Text | Shape::Long | Shape::Bool | Shape::Decimal | Shape::Number | Shape::Set(_) | Shape::Opaque(_) => {
+            None
+        }
     };
     let session = members(context, "session");
     let reads = |name| session.as_ref().is_some_and(|session| members(session, name).is_some());

@@ -166,6 +166,7 @@ fn facts(left: i64) -> Map<String, Value> {
 }
 
 mod faults;
+mod hidden;
 mod judging;
 mod scale;
 mod work;

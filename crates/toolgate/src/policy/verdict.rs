@@ -123,11 +123,11 @@ impl<'a> Case<'a> {
     }
 
     fn evaluate(&self, policies: &PolicySet, context: Context) -> Result<Said, Why> {
+        #[cfg(test)]
+        crate::counted::count("evaluation");
         let (principal, action, resource) = (self.principal.clone(), self.slice.action.clone(), self.resource.clone());
         // Without the schema: the walk that built the context has proved what would be checked again.
         let request = Request::new(principal, action, resource, context, None).map_err(|_| Unfit::default())?;
-        #[cfg(test)]
-        super::counted::once_more();
         let response = self.authorizer.is_authorized(&request, policies, &self.entities);
         let failed = response.diagnostics().errors().map(|error| match error {
             AuthorizationError::PolicyEvaluationError(error) => error.policy_id().to_string(),

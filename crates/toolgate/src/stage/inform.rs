@@ -18,7 +18,7 @@ use super::admit::Admitted;
 use crate::approval::Approval;
 use crate::clock::{Clock, Millis};
 use crate::contract::Contract;
-use crate::facts::{Asker, Facts, Gathered};
+use crate::facts::{self, Asker, Facts, Ground};
 use crate::json::canonical;
 use crate::lanes::{Lanes, Place};
 use crate::ledger::{Covered, Entry, GrantKey, Marking, Question, Recall, Stamp, State, Store, StoreError};
@@ -62,6 +62,8 @@ struct Known {
     /// The action, where the call is a write.
     action: Option<Action>,
     facts: Arc<Map<String, Value>>,
+    /// Where they come from, and how old they are; nothing of those that are recorded ones.
+    sources: Map<String, Value>,
     /// The id of what is acted on.
     resource: Option<String>,
     approval: Option<Approval>,
@@ -83,7 +85,7 @@ pub(crate) struct Action {
 
 /// Why a call gets no further.
 enum Trouble {
-    Refused { refusal: Box<Refusal>, why: String },
+    Refused { refusal: Box<Refusal>, why: String, sources: Map<String, Value> },
     Store(StoreError),
 }
 
@@ -127,11 +129,17 @@ impl Inform {
                 if let Some(told) = known.run.told(&self.policies, &admitted) {
                     learned = learned.with("session", told);
                 }
+                if !known.sources.is_empty() {
+                    learned = learned.with("sources", known.sources.clone());
+                }
                 admitted.note("inform", learned);
                 Ok(Informed { admitted, known })
             }
-            Err(Trouble::Refused { refusal, why }) => {
-                let learned = Learned::new().with("refused", refusal.code().as_str()).with("why", why);
+            Err(Trouble::Refused { refusal, why, sources }) => {
+                let mut learned = Learned::new().with("refused", refusal.code().as_str()).with("why", why);
+                if !sources.is_empty() {
+                    learned = learned.with("sources", sources);
+                }
                 admitted.note("inform", learned);
                 Err(Stop::refused(*refusal, admitted.into_trace()))
             }
@@ -166,8 +174,9 @@ impl Inform {
             (approval, standing) = (recall.approval.filter(|_| asks), recall.standing);
             run.recalled(recall.run);
         }
-        let (facts, resource) = self.look(admitted).await?;
-        Ok(Known { action: None, facts: Arc::new(facts), resource, approval, standing, stopped: None, run })
+        let Seen { facts, sources, resource } = self.look(admitted, None).await?;
+        let facts = Arc::new(facts);
+        Ok(Known { action: None, facts, sources, resource, approval, standing, stopped: None, run })
     }
 
     async fn learn_of_write(&self, admitted: &Admitted) -> Result<Known, Trouble> {
@@ -197,13 +206,15 @@ impl Inform {
                 place = Some(entered.ok_or_else(|| Trouble::in_progress("others of this process are on the lane"))?);
                 continue;
             }
-            let (facts, resource) = match &recalled {
-                Recalled::Replay(past) if !past.erased => {
-                    (past.facts.as_object().cloned().unwrap_or_default(), resource_id(admitted))
-                }
+            let Seen { facts, sources, resource } = match &recalled {
+                Recalled::Replay(past) if !past.erased => Seen {
+                    facts: past.facts.as_object().cloned().unwrap_or_default(),
+                    sources: Map::new(),
+                    resource: resource_id(admitted),
+                },
                 // Where the facts of its day are gone, it is judged by today's.
                 Recalled::Fresh | Recalled::Reopen | Recalled::Anew | Recalled::Conflict | Recalled::Replay(_) => {
-                    match self.look(admitted).await {
+                    match self.look(admitted, Some((identity.lane, stamp.lane_version))).await {
                         Ok(found) => found,
                         // A refusal that rests on facts holds only if nothing moved while they were read.
                         Err(Trouble::Refused { .. }) if self.moved(admitted, &identity, stamp).await? => {
@@ -217,7 +228,16 @@ impl Inform {
             let action = Action { identity, recalled, stamp, _place: place };
             let Recall { approval, standing, .. } = recall;
             let facts = Arc::new(facts);
-            return Ok(Known { action: Some(action), facts, resource, approval, standing, stopped: None, run });
+            return Ok(Known {
+                action: Some(action),
+                facts,
+                sources,
+                resource,
+                approval,
+                standing,
+                stopped: None,
+                run,
+            });
         }
     }
 
@@ -286,23 +306,32 @@ impl Inform {
     }
 
     /// Reads resource and facts.
-    async fn look(&self, admitted: &Admitted) -> Result<(Map<String, Value>, Option<String>), Trouble> {
+    async fn look(&self, admitted: &Admitted, ground: Option<Ground>) -> Result<Seen, Trouble> {
         let contract = &admitted.tool().contract;
         let asker =
             Asker { session: admitted.session(), reference: admitted.reference(), deadline: admitted.deadline() };
-        let facts = match self.facts.gather(contract, admitted.arguments(), asker).await {
-            Gathered::Known(facts) => facts,
-            Gathered::Failed { fact, why } => return Err(Trouble::fact(&fact, &why)),
+        let gathered = self.facts.gather(contract, admitted.arguments(), asker, ground).await;
+        let sources = gathered.sources;
+        let facts = match gathered.facts {
+            facts::Known::Found(facts) => facts,
+            facts::Known::Failed { fact, why } => return Err(Trouble::fact(&fact, &why).over(sources)),
         };
         if let Some(resource) = &contract.resource {
             let tenant = facts.get(&resource.fact).and_then(|fact| fact.pointer(&resource.tenant));
             if tenant.and_then(Value::as_str) != Some(admitted.session().tenant()) {
                 let why = if tenant.is_some() { "another tenant's resource" } else { "an absent resource" };
-                return Err(Trouble::refused(Refusal::before(Code::Forbidden), why));
+                return Err(Trouble::refused(Refusal::before(Code::Forbidden), why).over(sources));
             }
         }
-        Ok((facts, resource_id(admitted)))
+        Ok(Seen { facts, sources, resource: resource_id(admitted) })
     }
+}
+
+/// What was looked up for a call.
+struct Seen {
+    facts: Map<String, Value>,
+    sources: Map<String, Value>,
+    resource: Option<String>,
 }
 
 /// Where the call is made.
@@ -324,6 +353,7 @@ impl Known {
         Self {
             action: None,
             facts: Arc::default(),
+            sources: Map::new(),
             resource: None,
             approval: None,
             standing: Vec::new(),
@@ -335,7 +365,15 @@ impl Known {
 
 impl Trouble {
     fn refused(refusal: Refusal, why: impl Into<String>) -> Self {
-        Self::Refused { refusal: Box::new(refusal), why: why.into() }
+        Self::Refused { refusal: Box::new(refusal), why: why.into(), sources: Map::new() }
+    }
+
+    /// The same, with what was looked up before it.
+    fn over(self, looked: Map<String, Value>) -> Self {
+        match self {
+            Self::Refused { refusal, why, .. } => Self::Refused { refusal, why, sources: looked },
+            Self::Store(error) => Self::Store(error),
+        }
     }
 
     fn in_progress(why: &str) -> Self {

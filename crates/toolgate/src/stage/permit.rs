@@ -177,6 +177,8 @@ enum Verdict {
         halt: Halt,
         code: Code,
         why: String,
+        /// The policies that could not be evaluated.
+        erring: Vec<String>,
     },
     /// The policies are only observed: they say no, and the call goes on.
     Anyway(Would),
@@ -185,7 +187,15 @@ enum Verdict {
 impl Verdict {
     fn no(refusal: Refusal, why: impl Into<String>) -> Self {
         let code = refusal.code();
-        Self::No { halt: Halt::Refused(Box::new(refusal)), code, why: why.into() }
+        Self::No { halt: Halt::Refused(Box::new(refusal)), code, why: why.into(), erring: Vec::new() }
+    }
+
+    /// The same, for policies that could not be evaluated: their operator must hear of it.
+    fn for_want_of(self, policies: &[String]) -> Self {
+        match self {
+            Self::No { halt, code, why, .. } => Self::No { halt, code, why, erring: policies.to_vec() },
+            Self::Yes { .. } | Self::Anyway(_) => self,
+        }
     }
 
     fn learned(&self) -> Learned {
@@ -197,8 +207,10 @@ impl Verdict {
                     None => learned,
                 }
             }
-            Self::No { code, why, .. } => Learned::new().with("refused", code.as_str()).with("why", why.as_str()),
-            Self::Anyway(would) => Learned::new().with("would_refuse", would.told()),
+            Self::No { code, why, erring, .. } => {
+                told_of_errors(Learned::new().with("refused", code.as_str()).with("why", why.as_str()), erring)
+            }
+            Self::Anyway(would) => told_of_errors(Learned::new().with("would_refuse", would.told()), &would.erring),
         }
     }
 }
@@ -214,6 +226,10 @@ fn names_a_grant(informed: &Informed) -> bool {
     granted.is_some() && informed.admitted().named_approval().is_some()
 }
 
+fn told_of_errors(learned: Learned, erring: &[String]) -> Learned {
+    if erring.is_empty() { learned } else { learned.with("erring", erring.to_vec()) }
+}
+
 fn forbidden(why: &Why) -> Verdict {
     let told = match why {
         Why::Error { policies } => format!("a policy could not be evaluated: {}", policies.join(", ")),
@@ -221,7 +237,11 @@ fn forbidden(why: &Why) -> Verdict {
         Why::Silent { policies } => format!("forbidden by {}", policies.join(", ")),
         Why::Unrepresentable { at } => format!("policies cannot judge the value at {at}"),
     };
-    Verdict::no(Refusal::before(Code::Forbidden), told)
+    let verdict = Verdict::no(Refusal::before(Code::Forbidden), told);
+    match why {
+        Why::Error { policies } => verdict.for_want_of(policies),
+        Why::NoPermit | Why::Silent { .. } | Why::Unrepresentable { .. } => verdict,
+    }
 }
 
 fn rule(hit: RuleHit) -> Verdict {

@@ -1,5 +1,8 @@
-use super::counted::during;
 use super::*;
+
+fn during<T>(work: impl FnOnce() -> T) -> (T, usize) {
+    crate::counted::during("evaluation", work)
+}
 
 #[test]
 fn what_needs_approval_is_evaluated_twice_and_what_is_permitted_once() {

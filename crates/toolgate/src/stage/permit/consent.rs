@@ -163,6 +163,6 @@ impl Permit {
         };
         let rules: Vec<&str> = approval.reasons.iter().map(|reason| reason.rule.as_str()).collect();
         let why = format!("asked by {}", rules.join(", "));
-        Verdict::No { halt: Halt::Pending(Box::new(approval)), code: Code::ApprovalRequired, why }
+        Verdict::No { halt: Halt::Pending(Box::new(approval)), code: Code::ApprovalRequired, why, erring: Vec::new() }
     }
 }

@@ -18,6 +18,8 @@ pub(super) struct Would {
     rules: Vec<String>,
     /// For the operator.
     why: String,
+    /// The policies that could not be evaluated.
+    pub(super) erring: Vec<String>,
 }
 
 impl Permit {
@@ -41,13 +43,13 @@ impl Permit {
             }
         };
         match verdict {
-            Verdict::No { halt: Halt::Refused(refusal), code: _, why } => {
+            Verdict::No { halt: Halt::Refused(refusal), code: _, why, erring } => {
                 // To whoever may not see a tool it would not be there at all.
                 let refusal = match self.policies.visible(ask.tool, ask.session) {
                     true => refusal,
                     false => Box::new(Refusal::before(Code::UnknownTool)),
                 };
-                Verdict::Anyway(Would { refusal, rules, why })
+                Verdict::Anyway(Would { refusal, rules, why, erring })
             }
             other @ (Verdict::Yes { .. } | Verdict::No { .. } | Verdict::Anyway(_)) => other,
         }
