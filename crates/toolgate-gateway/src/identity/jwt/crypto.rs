@@ -39,7 +39,9 @@ static PROVIDER: CryptoProvider = CryptoProvider {
 pub(super) fn is_signed(message: &[u8], signature: &str, key: &DecodingKey, algorithm: Algorithm) -> bool {
     static INSTALLED: Once = Once::new();
     // Where there is another one already, it is of this process too.
-    INSTALLED.call_once(|| drop(PROVIDER.install_default()));
+    INSTALLED.call_once(|| {
+        let _ = PROVIDER.install_default();
+    });
     jsonwebtoken::crypto::verify(signature, message, key, algorithm).unwrap_or(false)
 }
 
