@@ -167,6 +167,14 @@ impl Identity {
         }
     }
 
+    /// As [`Identity::caller`], for a program that goes on: it holds up nobody else while keys are fetched.
+    pub(crate) async fn caller_again(&self, named: Option<&str>) -> Result<Caller, Unlisted> {
+        if let (Self::Jwt(jwt), Some(token)) = (self, token_at_hand()) {
+            jwt.prepare(&token).await;
+        }
+        self.caller(named)
+    }
+
     /// The session of somebody at the command line who looks at approvals and answers them. Without a list of users it
     /// is whoever the operating system says; another person only where the folder lets its operator speak for others.
     pub fn approver(

@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Instant;
 
 use clap::Args;
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
+use toolgate::clock::Millis;
 use toolgate::fault::Fault;
 use toolgate::gate::Prepared;
 use toolgate::ledger::StoreError;
@@ -21,7 +21,7 @@ use super::signals::stop_on_interrupt;
 use super::tagged::Tagged;
 use super::{Exit, Failure, Output, Said, find_folder, journal, tell_set_aside, told, warn_of};
 use crate::config::{self, Ready, keep_the_end};
-use crate::identity::Caller;
+use crate::identity::Identity;
 use crate::mcp::connection;
 use crate::mcp::server::{GateFor, Tools};
 use crate::mcp::stdio::{self, FrameWriter, Frames};
@@ -48,10 +48,11 @@ pub(super) struct Mcp {
 /// A gate that is opened by its first call. Clients start servers only to look at them, and that leaves no trace.
 struct AtFirstCall {
     prepared: Arc<Prepared>,
+    identity: Identity,
+    user: Option<String>,
+    /// Who was asking when it was started, within its tags.
     session: Session,
-    /// When the token ends that the session came of.
-    ends: Option<Instant>,
-    gate: OnceCell<GateFor>,
+    gate: OnceCell<Gate>,
 }
 
 impl Mcp {
@@ -67,8 +68,7 @@ impl Mcp {
         tell_set_aside(&set_aside, output);
         tell_observed(gate.observed(), gate.contracts().count(), output);
         warn_of(&identity, output);
-        let Caller { session, left, .. } = identity.caller(self.user.as_deref())?;
-        let ends = left.map(|left| Instant::now() + left);
+        let session = identity.session(self.user.as_deref())?;
         let session = match set_aside.is_empty() {
             true => self.tagged.bound(session, gate.contracts())?,
             false => self.tagged.bound_without_some(session, gate.contracts(), output),
@@ -76,11 +76,12 @@ impl Mcp {
         let unserved = |error| Failure::fault(format!("stdin and stdout cannot be served: {error}"));
         let stdin = stdio::stdin().map_err(unserved)?;
         let writer = FrameWriter::stdout().map_err(unserved)?;
-        let tools = Arc::new(AtFirstCall { prepared: Arc::new(gate), session, ends, gate: OnceCell::new() });
+        let (prepared, user) = (Arc::new(gate), self.user);
+        let tools = Arc::new(AtFirstCall { prepared, identity, user, session, gate: OnceCell::new() });
         let lines = Frames::new(stdin, stdio::LONGEST_LINE);
         connection::serve(Arc::clone(&tools), lines, &writer, &stop, &journal()).await;
         let finished = match tools.gate.get() {
-            Some(GateFor { gate, .. }) => gate.finish().await,
+            Some(gate) => gate.finish().await,
             None => Ok(()),
         };
         upstreams.close().await;
@@ -106,19 +107,25 @@ impl Mcp {
 }
 
 impl AtFirstCall {
-    async fn open(&self) -> Result<&GateFor, StoreError> {
+    async fn open(&self) -> Result<&Gate, StoreError> {
         let opened = self.gate.get_or_try_init(|| async {
             let prepared = Arc::clone(&self.prepared);
             // It waits for a disk, and perhaps for another process.
             let opened = tokio::task::spawn_blocking(move || prepared.open()).await;
             let gate: Gate = opened.unwrap_or_else(|lost| Err(StoreError::Broken(lost.to_string())))?;
             journal::keep(&gate);
-            let now = gate.now();
-            let left = self.ends.map(|ends| ends.saturating_duration_since(Instant::now()));
-            let session = left.into_iter().fold(self.session.clone(), |session, left| session.until(now.after(left)));
-            Ok(GateFor { gate, session })
+            Ok(gate)
         });
         opened.await.inspect_err(|error: &StoreError| journal()(Said::Failure(error.into())))
+    }
+
+    /// The session of a call. INVARIANT (judged anew): what admitted somebody at the start is held against the folder of
+    /// this moment, so that who was revoked, or whose token has ended, begins nothing more.
+    async fn session_now(&self, gate: &Gate) -> Session {
+        match self.identity.caller_again(self.user.as_deref()).await {
+            Ok(caller) => self.session.bounds().cloned().fold(caller.session_from(gate.now()), Session::only_tags),
+            Err(_) => self.session.clone().until(Millis(0)),
+        }
     }
 }
 
@@ -128,7 +135,9 @@ impl Tools for AtFirstCall {
     }
 
     async fn call(&self, proposed: Proposed) -> Result<Reply, Fault> {
-        let outcome = self.open().await?.call(proposed).await;
+        let gate = self.open().await?.clone();
+        let session = self.session_now(&gate).await;
+        let outcome = GateFor { gate, session }.call(proposed).await;
         outcome.inspect_err(|fault| journal()(Said::Failure(fault.into())))
     }
 }

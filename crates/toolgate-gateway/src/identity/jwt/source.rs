@@ -17,9 +17,16 @@ use crate::config::Finding;
 /// Where the keys of one issuer come from.
 pub(super) enum Source {
     /// A file, which is read again when it is another one.
-    File { name: PathBuf, path: PathBuf, watched: Watched<Keys> },
+    File(Box<InFile>),
     /// An address.
     Url(Arc<Fetched>),
+}
+
+/// Keys that stand in a file.
+pub(super) struct InFile {
+    name: PathBuf,
+    path: PathBuf,
+    watched: Watched<Keys>,
 }
 
 /// Keys that are fetched.
@@ -63,7 +70,7 @@ impl Source {
             again: "the keys of an issuer can be read again",
         };
         let watched = Watched::new(&name, &path, kind, say);
-        Self::File { name, path, watched }
+        Self::File(Box::new(InFile { name, path, watched }))
     }
 
     pub(super) fn url(issuer: &str, address: Uri, say: Say) -> Self {
@@ -75,7 +82,7 @@ impl Source {
     /// The keys as far as they are known now; `None` where they are not.
     pub(super) fn at_hand(&self) -> Option<Arc<Keys>> {
         match self {
-            Self::File { watched, .. } => watched.now(),
+            Self::File(file) => file.watched.now(),
             Self::Url(fetched) => fetched.state().fresh(Instant::now()),
         }
     }
@@ -104,9 +111,9 @@ impl Source {
     /// What is wrong with the file.
     pub(super) fn faults(&self) -> Vec<Finding> {
         match self {
-            Self::File { name, path, .. } => match std::fs::read_to_string(path) {
-                Ok(text) => in_file(name, &text).err().unwrap_or_default(),
-                Err(error) => vec![super::super::file::unreadable(name, &error)],
+            Self::File(file) => match std::fs::read_to_string(&file.path) {
+                Ok(text) => in_file(&file.name, &text).err().unwrap_or_default(),
+                Err(error) => vec![super::super::file::unreadable(&file.name, &error)],
             },
             Self::Url(_) => Vec::new(),
         }

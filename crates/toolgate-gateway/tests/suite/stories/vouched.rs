@@ -1,5 +1,8 @@
 //! A folder whose people are known by what issuers sign, through the command and over HTTP.
 
+use std::io::{BufRead, BufReader, Write};
+use std::process::Stdio;
+
 use serde_json::{Value, json};
 
 use super::refund;
@@ -132,6 +135,10 @@ fn whoever_is_vouched_for_is_on_record_by_issuer_and_subject_until_they_are_revo
     let listed = Run::of(&mut toolgate(&["token", "list", shop.dir(), "--json"]), "").json();
     assert_eq!(listed[0]["principal"], json!({ "issuer": ISSUER, "subject": "u_1" }));
     assert_eq!(listed.as_array().unwrap().len(), 1);
+    for (command, answer) in [("list", &listed), ("revoke", &revoked.json())] {
+        let schema = Run::of(&mut toolgate(&["schema", "output", "token", command, "--json"]), "").json();
+        assert!(jsonschema::is_valid(&schema, answer), "token {command}: {answer}");
+    }
     let kinds = Run::of(&mut toolgate(&["token", "new", shop.dir(), "--as", "alice@acme"]), "");
     assert_eq!((kinds.exit, kinds.stdout.as_str()), (Some(2), ""));
 }
@@ -168,4 +175,30 @@ fn the_operator_speaks_for_nobody_whom_an_issuer_vouches_for() {
     shop.folder.edit("toolgate.toml", "[identity]", "[approvals]\noperator = true\n\n[identity]");
     let check: Value = shop.run(&["check", "--json"], None).json();
     assert!(check.to_string().contains("/approvals") || check.to_string().contains("operator"), "{check}");
+}
+
+#[test]
+fn a_client_of_mcp_whose_person_was_revoked_meanwhile_went_on_calling() {
+    let shop = Shop::new();
+    let mut command = toolgate(&["mcp", shop.dir()]);
+    command.env("TOOLGATE_TOKEN", shop.token("u_1", "calls"));
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let mut answers = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut ask = |line: &str| -> Value {
+        writeln!(stdin, "{line}").unwrap();
+        serde_json::from_str(&answers.next().unwrap().unwrap()).unwrap()
+    };
+    let params =
+        json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}});
+    ask(&json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}).to_string());
+    let params = json!({"name": "get_order", "arguments": {"order_id": "ord_4821"}});
+    let call = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params}).to_string();
+    let found = ask(&format!("{{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}}\n{call}"));
+    assert_eq!(found["result"]["structuredContent"]["left_cents"], 2000, "{found}");
+    assert_eq!(shop.revoke(&["--subject", "u_1"]).exit, Some(0));
+    let refused = ask(&call);
+    assert!(refused.to_string().contains("unauthenticated"), "{refused}");
+    drop(stdin);
+    assert!(child.wait().unwrap().success());
 }
