@@ -130,7 +130,7 @@ impl Permit {
             // Nothing runs, so nobody is asked.
             let judgement = self.policies.judge_replay(&ask);
             if self.observes(informed) {
-                return self.observed(&ask, judgement);
+                return self.observed(informed, &ask, judgement);
             }
             return match judgement {
                 Judgement::Permitted { by } => Verdict::Yes { consent: None, by },
@@ -148,7 +148,7 @@ impl Permit {
         }
         let judgement = self.policies.judge(&ask);
         if self.observes(informed) {
-            return self.observed(&ask, judgement);
+            return self.observed(informed, &ask, judgement);
         }
         match judgement {
             Judgement::Permitted { by } => Verdict::Yes { consent: None, by },

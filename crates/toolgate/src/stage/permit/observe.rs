@@ -4,6 +4,7 @@
 
 use serde_json::{Map, Value};
 
+use super::order::{still_running, wait_for};
 use super::{Permit, Verdict, forbidden, rule};
 use crate::policy::{Ask, Judgement, NeedReason};
 use crate::refusal::{Code, Refusal};
@@ -29,13 +30,16 @@ impl Permit {
     }
 
     /// What becomes of a call whose policies are only observed. No approval is asked for, and none is used.
-    pub(super) fn observed(&self, ask: &Ask<'_>, judgement: Judgement) -> Verdict {
+    pub(super) fn observed(&self, informed: &Informed, ask: &Ask<'_>, judgement: Judgement) -> Verdict {
         let (verdict, rules) = match judgement {
             Judgement::Permitted { by } => return Verdict::Yes { consent: None, by },
             Judgement::Forbidden(why) => (forbidden(&why), Vec::new()),
             Judgement::Rule(hit) => {
                 let rules = hit.all.clone();
-                (rule(hit), rules)
+                match still_running(informed, &hit) {
+                    Some(first) => (wait_for(first), rules),
+                    None => (rule(hit), rules),
+                }
             }
             Judgement::NeedsApproval { reasons, by: _ } => {
                 let rules = rules_of(&reasons);
