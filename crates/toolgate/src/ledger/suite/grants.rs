@@ -96,7 +96,8 @@ pub(super) async fn a_proposal_is_made_once_and_their_number_is_bounded(store: &
     ));
     // Expired ones do not count, nor do they stand.
     let expiry = asked("ap_1").expires_at;
-    let Proposed::Pending(fresh) = store.propose(again, within(2), Box::new(|_| record(Kind::Proposal)), expiry).await.unwrap()
+    let Proposed::Pending(fresh) =
+        store.propose(again, within(2), Box::new(|_| record(Kind::Proposal)), expiry).await.unwrap()
     else {
         panic!("too many");
     };
