@@ -15,7 +15,7 @@ fn approvals(folder: &Folder, words: &[&str]) -> Run {
 const GRANT: [&str; 7] = ["grant", "--tool", "create_refund", "--rule", "create_refund.approval", "--to", "alice"];
 
 fn grant(folder: &Folder, more: &[&str]) -> Run {
-    approvals(folder, &[&GRANT, &["--for", "1h", "--as", "mia@acme", "--json"], more].concat())
+    approvals(folder, &[&GRANT[..], &["--for", "1h", "--as", "mia@acme", "--json"], more].concat())
 }
 
 #[test]
