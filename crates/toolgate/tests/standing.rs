@@ -29,13 +29,13 @@ const POLICIES: &str = r#"
     permit (principal, action, resource);
     @id("pay.large") @message("Large payments need a manager.") @approvers("manager")
     forbid (principal, action == Action::"pay", resource)
-    when { context.input.cents > 100 } unless { context.approved };
+    when { context.input has cents && context.input.cents > 100 } unless { context.approved };
     @id("pay.abroad") @message("Payments abroad need the treasurer.") @approvers("treasurer")
     forbid (principal, action == Action::"pay", resource)
-    when { context.input.to == "abroad" } unless { context.approved };
+    when { context.input has to && context.input.to == "abroad" } unless { context.approved };
     @id("pay.odd") @message("Confirm it.") @approvers("self")
     forbid (principal, action == Action::"pay", resource)
-    when { context.input.to == "odd" } unless { context.approved };
+    when { context.input has to && context.input.to == "odd" } unless { context.approved };
     @id("pay.look") @message("A manager looks first.") @approvers("manager")
     forbid (principal, action == Action::"look", resource)
     unless { context.approved };
@@ -193,7 +193,7 @@ async fn a_standing_grant_covers_no_larger_sum_than_it_says() {
 #[tokio::test]
 async fn a_call_that_does_not_say_the_amount_is_not_covered_by_a_sum() {
     let policies =
-        POLICIES.replace("context.input.cents > 100", "!(context.input has cents) || context.input.cents > 100");
+        POLICIES.replace("context.input has cents && context", "!(context.input has cents) || context");
     let desk = Desk::over(Store::memory(), &policies);
     desk.grant(large(None, Some(500))).await;
     let reply = desk.gate.call(Call::new("call_1", "pay", r#"{"to":"a"}"#), &alice()).await.unwrap();
@@ -438,7 +438,10 @@ async fn a_standing_grant_that_is_revoked_while_the_call_is_decided_covers_it_no
         permit (principal, action, resource);
         @id("pay.large") @message("Large payments need a manager.") @approvers("manager")
         forbid (principal, action == Action::"pay", resource)
-        when { context.input.cents > 100 && context.facts.till.open } unless { context.approved };
+        when {
+            context.input has cents && context.input.cents > 100
+            && context.facts has till && context.facts.till has open && context.facts.till.open
+        } unless { context.approved };
     "#;
     let gate = Gate::builder()
         .tool(Tool::new("pay", pay, Arc::clone(&bank) as Arc<dyn Backend>))
