@@ -86,7 +86,7 @@ impl Desk {
         let mut pay = keys(&json!({
             "description": "Pays. Moves money.",
             "effect": "write",
-            "input": {"properties": {"to": {"type": "string"}, "cents": {"type": "integer"}}, "required": ["to"]},
+            "input": {"properties": {"to": {"type": "string"}, "cents": {"type": "integer", "minimum": 0}}, "required": ["to"]},
             "facts": {"balance": {"tool": "look", "args": {}}},
         }));
         pay.extend(keys(more));

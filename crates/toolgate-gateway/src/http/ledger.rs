@@ -115,7 +115,7 @@ fn word(body: &[u8]) -> Result<Word, Problem> {
     };
     let why = why.map(|why| why.trim().to_owned());
     if why.as_ref().is_some_and(|why| why.is_empty() || why.chars().count() > LONGEST_WHY) {
-        members.problem("/why", "length", "say how that is known, in 1 to 1000 characters");
+        members.problem("/why", "min_length", "say how that is known, in 1 to 1000 characters");
     }
     members.end()?;
     // What is missing was told.
