@@ -18,17 +18,22 @@ fn grant(folder: &Folder, more: &[&str]) -> Run {
     approvals(folder, &[&GRANT[..], &["--for", "1h", "--as", "mia@acme", "--json"], more].concat())
 }
 
+/// Gives the order room for two refunds that need consent.
+fn roomy(folder: &Folder) {
+    folder.edit("shop.sql", "('ord_1001', 'acme',   10000", "('ord_1001', 'acme',   30000");
+}
+
 #[test]
 fn a_manager_consents_beforehand_to_some_refunds_of_one_person() {
     let folder = Folder::shop();
+    roomy(&folder);
     let given = grant(&folder, &["--calls", "1"]);
     assert_eq!(given.exit, Some(0), "{given:?}");
     let id = given.json()["id"].as_str().unwrap().to_owned();
-    assert!(given.stderr.contains(&format!("revoke {id}")), "{given:?}");
 
-    let done = call(folder.path(), "alice@acme", "create_refund", &refund("ord_1001", 8000));
+    let done = call(folder.path(), "alice@acme", "create_refund", &refund("ord_1001", 5500));
     assert_eq!(done.exit, Some(0), "{done:?}");
-    let waits = call(folder.path(), "alice@acme", "create_refund", &refund("ord_1001", 7000));
+    let waits = call(folder.path(), "alice@acme", "create_refund", &refund("ord_1001", 5200));
     assert_eq!(waits.exit, Some(4), "{waits:?}");
     let listed = approvals(&folder, &["grants", "--json"]).json();
     assert_eq!((&listed[0]["state"], &listed[0]["calls"]), (&json!("used_up"), &json!({ "max": 1, "left": 0 })));
@@ -101,6 +106,7 @@ fn token(folder: &Folder, person: &str, roles: &[&str], scopes: &str) -> String 
 #[test]
 fn whoever_may_answer_approvals_gives_and_takes_back_over_http() {
     let folder = tokens::shop();
+    roomy(&folder);
     let mia = token(&folder, "mia@acme", &["support", "manager"], "approvals:approve");
     let alice = token(&folder, "alice@acme", &["support"], "calls");
     let serving = Serving::start(folder.path(), &[]);
@@ -130,9 +136,9 @@ fn whoever_may_answer_approvals_gives_and_takes_back_over_http() {
         let words = ["call", folder.path().to_str().unwrap(), "create_refund", &arguments, "--json"];
         Run::of(toolgate(&words).env("TOOLGATE_TOKEN", &alice), "").exit
     };
-    assert_eq!((refunded(8000), refunded(7000)), (Some(0), Some(4)));
+    assert_eq!((refunded(5500), refunded(5200)), (Some(0), Some(4)));
     let listed = ask("GET", "/v1/grants", &mia, "");
-    assert_eq!(read(&listed.body)["grants"][0]["sum"], json!({ "of": "/amount_cents", "max": 9000, "left": 1000 }));
+    assert_eq!(read(&listed.body)["grants"][0]["sum"], json!({ "of": "/amount_cents", "max": 9000, "left": 3500 }));
 
     for (changed, status, code) in [
         (json!({ "to": "mia" }), 403, "grant_not_yours"),
