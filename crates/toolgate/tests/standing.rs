@@ -5,6 +5,7 @@
     clippy::expect_used,
     clippy::panic,
     clippy::indexing_slicing,
+    clippy::disallowed_methods,
     missing_docs,
     reason = "a test may panic"
 )]
@@ -129,10 +130,18 @@ impl Desk {
         (standing.left.calls, standing.left.sum, standing.state)
     }
 
-    async fn records(&self, kind: &str) -> Vec<Value> {
-        let records = self.store.tail(100).await.unwrap().into_iter();
-        let bodies = records.map(|record| serde_json::from_str::<Value>(&record.body).unwrap());
-        bodies.filter(|body| body["kind"] == kind).collect()
+    /// The entries of a kind, once there are so many: those of what was refused are gathered for a moment.
+    async fn records(&self, kind: &str, count: usize) -> Vec<Value> {
+        for _ in 0..500 {
+            let records = self.store.tail(100).await.unwrap().into_iter();
+            let bodies = records.map(|record| serde_json::from_str::<Value>(&record.body).unwrap());
+            let found: Vec<Value> = bodies.filter(|body| body["kind"] == kind).collect();
+            if found.len() >= count {
+                return found;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        panic!("there are no {count} entries of the kind {kind}");
     }
 }
 
@@ -171,7 +180,7 @@ async fn a_standing_grant_lets_so_many_calls_run_and_then_a_person_is_asked() {
     assert!(!desk.pays("c", 400).await);
     assert_eq!(desk.bank.runs.load(Ordering::SeqCst), 2);
     assert!(desk.pays("a", 200).await, "what is replayed takes nothing");
-    let used = desk.records("intent").await;
+    let used = desk.records("intent", 2).await;
     let stages = used[0]["stages"].as_array().unwrap();
     let permit = stages.iter().find(|stage| stage["stage"] == "permit").unwrap();
     let mia = json!({"issuer": "local", "subject": "mia"});
@@ -192,8 +201,7 @@ async fn a_standing_grant_covers_no_larger_sum_than_it_says() {
 /// An absent amount may mean everything that there is.
 #[tokio::test]
 async fn a_call_that_does_not_say_the_amount_is_not_covered_by_a_sum() {
-    let policies =
-        POLICIES.replace("context.input has cents && context", "!(context.input has cents) || context");
+    let policies = POLICIES.replace("context.input has cents && context", "!(context.input has cents) || context");
     let desk = Desk::over(Store::memory(), &policies);
     desk.grant(large(None, Some(500))).await;
     let reply = desk.gate.call(Call::new("call_1", "pay", r#"{"to":"a"}"#), &alice()).await.unwrap();
@@ -298,7 +306,7 @@ async fn a_standing_grant_ends_at_its_moment_and_when_it_is_revoked() {
     desk.clock.advance(Duration::from_millis(1));
     assert!(!desk.pays("c", 200).await);
     assert!(desk.gate.standing_grants(&mia()).await.unwrap().is_empty());
-    assert_eq!(desk.records("standing_revoked").await.len(), 2, "the one that counted, and the one that did not");
+    assert_eq!(desk.records("standing_revoked", 2).await.len(), 2, "the one that counted, and the one that did not");
 }
 
 #[tokio::test]
@@ -366,7 +374,7 @@ async fn only_another_person_with_the_role_gives_it_and_only_within_bounds() {
         assert!(not.to_string().contains(told), "{asked:?}: {not}");
     }
     assert!(desk.gate.standing_grants(&mia()).await.unwrap().is_empty());
-    assert_eq!(desk.records("standing_grant").await.len(), 14, "each is on record");
+    assert_eq!(desk.records("standing_grant", 14).await.len(), 14, "each is on record");
     let near = refused(Granting { rule: "pay.lage".into(), ..large(Some(1), None) }, mia()).await;
     assert_eq!(near.advice(), Some("did you mean pay.large?"));
 

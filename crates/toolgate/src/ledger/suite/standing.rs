@@ -107,7 +107,10 @@ pub(super) async fn of_two_calls_one_draws_the_last_of_a_standing_grant(store: &
 
 pub(super) async fn a_standing_grant_that_is_over_or_revoked_or_of_other_policies_covers_nothing(store: &Store) {
     give(store, grant("g", Some(5), None)).await.unwrap();
-    for voided in [Drawing { slice: Digest::of(b"other"), ..draw("g", 0) }, Drawing { contract: Digest::of(b"other"), ..draw("g", 0) }] {
+    for voided in [
+        Drawing { slice: Digest::of(b"other"), ..draw("g", 0) },
+        Drawing { contract: Digest::of(b"other"), ..draw("g", 0) },
+    ] {
         let act = Act { drawings: vec![voided], ..Act::new("other") };
         assert_eq!(open_at(store, &act, NOW).await, Opened::Moved);
     }
@@ -129,9 +132,8 @@ pub(super) async fn a_standing_grant_that_is_over_or_revoked_or_of_other_policie
 pub(super) async fn a_standing_grant_is_found_by_whose_calls_it_covers(store: &Store) {
     give(store, grant("later", Some(5), None)).await.unwrap();
     give(store, StandingGrant { expires_at: later(HOUR / 2), ..grant("sooner", None, Some(7)) }).await.unwrap();
-    let ids = async |covered| -> Vec<String> {
-        recalled(store, covered, NOW).await.into_iter().map(|(id, _)| id).collect()
-    };
+    let ids =
+        async |covered| -> Vec<String> { recalled(store, covered, NOW).await.into_iter().map(|(id, _)| id).collect() };
     assert_eq!(ids(covered()).await, ["sooner", "later"], "the one that ends first comes first");
     assert!(ids(Covered { tenant: "globex".into(), ..covered() }).await.is_empty());
     assert!(ids(Covered { tool: "pay".into(), ..covered() }).await.is_empty());
