@@ -111,7 +111,12 @@ type Counts = BTreeMap<&'static str, usize>;
 fn a_call_runs_exactly_where_a_small_model_of_authority_says_so() {
     let runtime = Builder::new_current_thread().enable_time().build().unwrap();
     let (worlds, counts) = (RefCell::new(Vec::new()), RefCell::new(Counts::new()));
-    let mut runner = TestRunner::new(Config { cases: HISTORIES, failure_persistence: None, ..Config::default() });
+    let mut runner = TestRunner::new(Config {
+        cases: HISTORIES,
+        max_shrink_iters: 500,
+        failure_persistence: None,
+        ..Config::default()
+    });
     let told = runner.run(&vec(event(), EVENTS), |events| {
         // The store in memory looks through all approvals there are, so a world is left once it is full.
         let world = worlds.borrow_mut().pop().filter(World::has_room).unwrap_or_else(World::new);

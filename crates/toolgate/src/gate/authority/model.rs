@@ -251,6 +251,8 @@ impl Model {
             Verdict::Yes => self.run(call, None),
             Verdict::Asks(asks) => match newest.filter(|place| self.consents(*place, &asks)) {
                 Some(place) => self.run(call, Some(place)),
+                // Whoever names a grant means that one.
+                None if named.is_some_and(|place| self.approvals[place].state == State::Granted) => Outcome::Invalid,
                 None => Outcome::Asked(self.ask(call, asks)),
             },
         }
