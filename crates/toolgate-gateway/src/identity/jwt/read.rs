@@ -219,7 +219,7 @@ fn address(text: &str, development: bool) -> Result<Uri, &'static str> {
 }
 
 fn query_address(text: &str, development: bool) -> Result<Uri, &'static str> {
-    let fits = text.bytes().all(|byte| byte.is_ascii_graphic()) && !text.contains('#');
+    let fits = text.bytes().all(|byte| byte.is_ascii_graphic()) && !text.contains(['#', '"', '\\']);
     let uri = text.parse::<Uri>().ok().filter(|_| fits).ok_or(AN_ADDRESS)?;
     let host = uri.host().filter(|host| !host.is_empty()).ok_or(AN_ADDRESS)?;
     if uri.authority().is_some_and(|authority| authority.as_str().contains('@')) {

@@ -178,6 +178,21 @@ fn the_operator_speaks_for_nobody_whom_an_issuer_vouches_for() {
 }
 
 #[test]
+fn a_folder_for_development_says_so_at_each_start() {
+    let shop = Shop::new();
+    shop.folder.edit("toolgate.toml", "kind = \"jwt\"", "kind = \"jwt\"\ndevelopment = true");
+    let told = |run: &Run| run.stderr.contains("for development only") || run.stdout.contains("for development only");
+    let check = shop.run(&["check"], None);
+    assert!(told(&check), "{check:?}");
+    let call = shop.run(&["call", "get_order", r#"{"order_id":"ord_4821"}"#], Some(&shop.token("u_1", "calls")));
+    assert!(call.exit == Some(0) && told(&call), "{call:?}");
+    let serving = Serving::start(shop.folder.path(), &[]);
+    serving.signal("-TERM");
+    let (_, told) = serving.end();
+    assert!(told.contains("for development only"), "{told}");
+}
+
+#[test]
 fn a_client_of_mcp_whose_person_was_revoked_meanwhile_went_on_calling() {
     let shop = Shop::new();
     let mut command = toolgate(&["mcp", shop.dir()]);
