@@ -60,7 +60,7 @@ enum Action {
         #[command(flatten)]
         common: Common,
     },
-    /// Ask for the call with other arguments instead; it is judged anew, and runs nothing
+    /// Ask for the call with other arguments instead; nothing runs
     #[command(after_help = EDIT_EXAMPLE)]
     Edit {
         /// Its id

@@ -130,7 +130,7 @@ codes! {
     /// There are too many standing grants already.
     TooManyGrants = "too_many_grants" => Refused,
     /// The edited call cannot be asked for.
-    EditRefused = "edit_refused" => Refused,
+    EditNotAsked = "edit_not_asked" => Refused,
     /// It is known what became of the action, or it is running.
     NotUnknown = "not_unknown" => Refused,
     /// What became of the action is being looked for.

@@ -176,7 +176,7 @@ const LISTED: &str = r#"
 store = "sqlite:state/toolgate.db"
 databases.shop = { path = "state/shop.db", seed = "shop.sql" }
 approvals = { pending_for = "1h", granted_for = "1h" }
-guards = { refused = "off" }
+guards = { refused = 5 }
 
 [identity]
 kind = "local"

@@ -59,7 +59,9 @@ fn an_erring_forbid(row: &Value) -> &'static str {
     assert_eq!(desk.call(&row["input"]["call"]["args"]).0, Some(2), "no call is judged by half of the policies");
 
     let member = "context.input.amount_minor";
-    let overflows = format!("forbid(principal, action, resource) when {{ {member} * 9223372036854775807 == 0 }};");
+    let overflows = format!(
+        "forbid(principal, action, resource) when {{ context.input has amount_minor && {member} * 9223372036854775807 == 0 }};"
+    );
     let desk = Desk::of(row, &[("all.cedar", permit), ("sum.cedar", &overflows)]);
     assert_eq!(desk.loads(), Loaded::Well);
     desk.refuses(&row["input"]["call"]["args"], "forbidden");

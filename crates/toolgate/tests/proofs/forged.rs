@@ -4,5 +4,5 @@ use crate::stage::inform::Informed;
 use crate::stage::permit::Permitted;
 
 fn forged(informed: Informed) -> Permitted {
-    Permitted { informed, consent: None }
+    Permitted { informed, consent: None, would_refuse: None }
 }

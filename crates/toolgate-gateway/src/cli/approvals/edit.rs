@@ -40,10 +40,10 @@ pub(super) async fn edit(
             for problem in refusal.problem_list() {
                 told.push_str(&format!(" {}: {}.", problem.at, problem.message));
             }
-            return Err(Failure::new(FailureCode::EditRefused, told));
+            return Err(Failure::new(FailureCode::EditNotAsked, told));
         }
         Err(not @ (NotEdited::Same | NotEdited::Masked | NotEdited::NeedsNobody | NotEdited::Made)) => {
-            return Err(Failure::new(FailureCode::EditRefused, not.to_string()));
+            return Err(Failure::new(FailureCode::EditNotAsked, not.to_string()));
         }
     };
     match common.json {

@@ -203,7 +203,7 @@ fn an_edit_at_the_command_line_tells_what_it_would_ask_and_asks_it() {
     assert_eq!((would.exit, &would.json()["arguments"]["amount_cents"]), (Some(0), &json!(7000)), "{would:?}");
     let same = edit(8000, &[]);
     assert_eq!(same.exit, Some(3));
-    assert!(same.stderr.contains("edit_refused"), "{same:?}");
+    assert!(same.stderr.contains("edit_not_asked"), "{same:?}");
     let new = edit(7000, &[]);
     assert_eq!((new.exit, &new.json()["state"]), (Some(0), &json!("pending")));
     let listed = Run::of(&mut toolgate(&["approvals", dir, "list", "--as", "mia@acme"]), "").stdout;
