@@ -279,6 +279,15 @@ impl Standing for Identity {
             Self::Jwt(jwt) => jwt.roles(principal, tenant),
         }
     }
+
+    fn vouches_for(&self, principal: &Principal, tenant: &str) -> bool {
+        match self {
+            // Whom the folder lists is known when it is read.
+            Self::Local(_) => true,
+            Self::Tokens(tokens) => tokens.vouches_for(principal, tenant),
+            Self::Jwt(jwt) => jwt.vouches_for(principal, tenant),
+        }
+    }
 }
 
 impl Doorkeeper {

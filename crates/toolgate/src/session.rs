@@ -51,6 +51,13 @@ pub struct BadTag;
 pub trait Standing: Send + Sync + 'static {
     /// The roles that `principal` has in `tenant` now; `None` where this source does not know the principal.
     fn roles(&self, principal: &Principal, tenant: &str) -> Option<BTreeSet<String>>;
+
+    /// Whether something may still begin in the name of `principal` in `tenant`: asked again when a call would begin, which
+    /// may have waited since its caller was let in. Where a source cannot tell, it may.
+    fn vouches_for(&self, principal: &Principal, tenant: &str) -> bool {
+        let _ = (principal, tenant);
+        true
+    }
 }
 
 impl Principal {

@@ -119,3 +119,22 @@ fn a_contract_says_whether_its_top_level_is_open() {
     assert_eq!(with(Some(json!(true)), shut.clone()).unwrap_err()[0].at, "/input/additionalProperties");
     assert_eq!(with(Some(json!("yes")), shut).unwrap_err()[0].at, "/open");
 }
+
+#[test]
+fn an_old_answer_that_calls_of_several_runs_are_decided_over_is_told() {
+    let pay = json!({
+        "description": "Pays money out of an account.", "effect": "write",
+        "input": { "properties": { "account": { "type": "string" } }, "required": ["account"] },
+        "facts": { "limit": { "tool": "get_limit", "args": { "account": "{account}" }, "max_age": "1m" } },
+    });
+    let told = ("kept_fact".to_owned(), "/facts/limit/max_age".to_owned());
+    assert_eq!(warned("pay", &pay), [told]);
+    let with = |key: &str, value: Value| {
+        let mut pay = pay.clone();
+        pay[key] = value;
+        warned("pay", &pay)
+    };
+    assert_eq!(with("lane", json!({ "key": ["{account}"] })), []);
+    assert_eq!(with("effect", json!("read")), []);
+    assert_eq!(with("facts", json!({ "limit": { "tool": "get_limit", "args": { "account": "{account}" } } })), []);
+}

@@ -211,6 +211,10 @@ impl Standing for Jwt {
             Some(_) | None => Some(BTreeSet::new()),
         }
     }
+
+    fn vouches_for(&self, principal: &Principal, tenant: &str) -> bool {
+        self.roles(principal, tenant).is_none()
+    }
 }
 
 impl fmt::Debug for Jwt {

@@ -270,6 +270,10 @@ impl Standing for Tokens {
         let known = || self.active(principal, tenant).into_iter().flat_map(|token| token.roles).collect();
         (principal.issuer == ISSUER).then(known)
     }
+
+    fn vouches_for(&self, principal: &Principal, tenant: &str) -> bool {
+        principal.issuer != ISSUER || !self.active(principal, tenant).is_empty()
+    }
 }
 
 impl fmt::Debug for Tokens {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Contract, Mode, Registered, ToolFault};
+use super::{Contract, Lane, Mode, Registered, ToolFault};
 use crate::schema::{Problem, Schema};
 
 /// Tools that a model sees at once before it begins to choose the wrong one.
@@ -26,6 +26,7 @@ pub(super) fn of(contract: &Contract) -> Vec<Problem> {
     };
     let mut found = of_schema("input", &contract.input);
     found.extend(observed(contract));
+    found.extend(kept_facts(contract));
     // The schema of content blocks is the gate's own.
     found.extend(contract.output.iter().filter(|_| !contract.content).flat_map(|output| of_schema("output", output)));
     found
@@ -78,6 +79,20 @@ fn thin_description(contract: &Contract) -> Option<Problem> {
         code: "thin_description".into(),
         message: "says no more than the name of the tool".into(),
         hint: Some("say what it does, what it gives, and when to use it".into()),
+    })
+}
+
+/// A write that may be decided over an old answer, and shares no lane with what changes it: calls of other runs are then
+/// decided over the same answer, each as if it were alone.
+fn kept_facts(contract: &Contract) -> Option<Problem> {
+    let shares = contract.resource.is_some() || matches!(contract.lane, Some(Lane::Key(_)));
+    let kept =
+        contract.facts.iter().find(|(_, fact)| !fact.max_age.is_zero()).filter(|_| contract.is_write() && !shares);
+    kept.map(|(name, _)| Problem {
+        at: format!("/facts/{name}/max_age"),
+        code: "kept_fact".into(),
+        message: "calls of other runs may be decided over the same old answer, each as if it were alone".into(),
+        hint: Some("name what they share: [resource], or [lane] key = [...]; or leave max_age away".into()),
     })
 }
 

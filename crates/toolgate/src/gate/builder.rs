@@ -385,7 +385,7 @@ impl Prepared {
                 self.asked_for,
                 self.modes,
             ),
-            reserve: Reserve::new(store.clone(), Arc::clone(&clock), redaction.clone()),
+            reserve: Reserve::new(store.clone(), self.standing.clone(), Arc::clone(&clock), redaction.clone()),
             run: Run::new(&registry, desk, Arc::clone(&clock)),
             settle,
             refusals: Refusals::new(self.guards.bound(), store.clone(), Arc::clone(&clock)),

@@ -2,8 +2,9 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test may panic")]
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
@@ -17,7 +18,7 @@ use crate::contract::Tool;
 use crate::ledger::Store;
 use crate::refusal::{Code, Effect};
 use crate::reply::Reply;
-use crate::session::{Principal, Session};
+use crate::session::{Principal, Session, Standing};
 
 const NOON: Millis = Millis(1_796_000_000_000);
 /// What is left of the token when the call comes, and how much later it is accepted all the same.
@@ -52,7 +53,25 @@ fn keys(value: Value) -> Map<String, Value> {
     value.as_object().unwrap().clone()
 }
 
+/// A source that has taken everything back once it is set.
+#[derive(Default)]
+struct Source(AtomicBool);
+
+impl Standing for Source {
+    fn roles(&self, _: &Principal, _: &str) -> Option<BTreeSet<String>> {
+        None
+    }
+
+    fn vouches_for(&self, _: &Principal, _: &str) -> bool {
+        !self.0.load(Ordering::SeqCst)
+    }
+}
+
 fn gate(clock: &Arc<ManualClock>, counter: &Arc<Counter>) -> Gate {
+    gate_of(clock, counter, Arc::default())
+}
+
+fn gate_of(clock: &Arc<ManualClock>, counter: &Arc<Counter>, source: Arc<Source>) -> Gate {
     let input =
         json!({"properties": {"account": {"type": "string"}, "amount": {"type": "integer"}}, "required": ["account"]});
     let pay = keys(json!({
@@ -64,6 +83,7 @@ fn gate(clock: &Arc<ManualClock>, counter: &Arc<Counter>) -> Gate {
         .tool(Tool::new("pay", pay, Arc::clone(counter) as _))
         .tool(Tool::new("look", look, Arc::clone(counter) as _))
         .policy("permit (principal, action, resource);")
+        .standing(source)
         .clock(Arc::clone(clock) as _)
         .store(Store::memory())
         .build()
@@ -97,6 +117,26 @@ async fn a_call_that_waited_in_its_lane_until_the_token_ended_was_run() {
     // It has its place in the lane, and 120 s go by.
     tokio::time::sleep(Duration::from_millis(50)).await;
     clock.advance(Duration::from_secs(120));
+    counter.hold.as_ref().unwrap().close();
+    assert_eq!(ahead.await.unwrap().code(), None);
+    is_over(&behind.await.unwrap());
+    assert_eq!(counter.begun.load(Ordering::SeqCst), 1, "the second one was never sent");
+}
+
+#[tokio::test]
+async fn a_call_that_waited_in_its_lane_until_its_caller_was_revoked_was_run() {
+    let clock = Arc::new(ManualClock::at(NOON));
+    let counter = Arc::new(Counter { hold: Some(Semaphore::new(0)), ..Counter::default() });
+    let source: Arc<Source> = Arc::default();
+    let gate = gate_of(&clock, &counter, Arc::clone(&source));
+    let (ahead, behind) = (gate.clone(), gate.clone());
+    let ahead = tokio::spawn(async move { ahead.call(pay(1), &alice()).await.unwrap() });
+    while counter.begun.load(Ordering::SeqCst) == 0 {
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    let behind = tokio::spawn(async move { behind.call(pay(500), &alice()).await.unwrap() });
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    source.0.store(true, Ordering::SeqCst);
     counter.hold.as_ref().unwrap().close();
     assert_eq!(ahead.await.unwrap().code(), None);
     is_over(&behind.await.unwrap());

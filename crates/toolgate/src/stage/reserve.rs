@@ -20,12 +20,14 @@ use crate::ledger::{self, EntryKey, NewEntry, Opened, Opening, Store, Taking, do
 use crate::redaction::Redaction;
 use crate::refusal::{Code, Effect, Refusal};
 use crate::reply::Answer;
+use crate::session::{Session, Standing};
 use crate::stoppage::Stoppage;
 use crate::trace::{Learned, Trace};
 
 /// The fourth stage.
 pub(crate) struct Reserve {
     store: Store,
+    standing: Option<Arc<dyn Standing>>,
     clock: Arc<dyn Clock>,
     redaction: Redaction,
 }
@@ -65,8 +67,19 @@ const GRACE: Duration = Duration::from_secs(5);
 const ENDED: &str = "The sign-in of whoever asks has ended before this call could begin. Nothing was done.";
 
 impl Reserve {
-    pub(crate) fn new(store: Store, clock: Arc<dyn Clock>, redaction: Redaction) -> Self {
-        Self { store, clock, redaction }
+    pub(crate) fn new(
+        store: Store,
+        standing: Option<Arc<dyn Standing>>,
+        clock: Arc<dyn Clock>,
+        redaction: Redaction,
+    ) -> Self {
+        Self { store, standing, clock, redaction }
+    }
+
+    /// Whether nothing may begin in the name of this session any more: it ended, or was taken back.
+    fn has_ended(&self, session: &Session) -> bool {
+        let vouches = |source: &Arc<dyn Standing>| source.vouches_for(session.principal(), session.tenant());
+        session.has_ended(self.clock.now()) || !self.standing.as_ref().is_none_or(vouches)
     }
 
     /// INVARIANT (judged at dispatch): whoever has waited until their session ended begins nothing, and is shown nothing
@@ -79,7 +92,7 @@ impl Reserve {
         mut permitted: Permitted,
         intent: impl FnOnce(&Permitted) -> Record,
     ) -> Result<Reservation, Stop> {
-        if permitted.informed().admitted().session().has_ended(self.clock.now()) {
+        if self.has_ended(permitted.informed().admitted().session()) {
             return Err(refuse(permitted, Refusal::before(Code::Unauthenticated).message(ENDED)));
         }
         match permitted.informed().action().map(|action| &action.recalled) {
