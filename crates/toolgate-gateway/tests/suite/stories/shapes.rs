@@ -107,7 +107,9 @@ fn every_answer_is_as_its_schema_says() {
     let watched = super::observe::watched();
     let watched = watched.path().to_str().unwrap();
     let grant = ["approvals", dir, "grant", "--tool", "create_refund", "--rule", "create_refund.approval"];
-    let grant = [&grant[..], &["--calls", "2", "--for", "1h", "--to", "alice", "--as", "mia@acme"]].concat();
+    // It covers next to nothing, so that what waits below goes on waiting.
+    let bounds = ["--calls", "2", "--sum", "1", "--of", "/amount_cents"];
+    let grant = [&grant[..], &bounds, &["--for", "1h", "--to", "alice", "--as", "mia@acme"]].concat();
     let given = Run::of(&mut toolgate(&[&grant[..], &["--json"]].concat()), "").json();
     let stand = given["id"].as_str().unwrap();
     let policies = folder.join("policies").to_str().unwrap().to_owned();
