@@ -1,4 +1,6 @@
-//! Observing: what policies would refuse is on record, and the call goes on. Nothing but policies is only observed.
+//! Observing: what policies would refuse std::time::Duration;
+
+use is on record, and the call goes on. Nothing but policies is only observed.
 
 #![allow(
     clippy::unwrap_used,
@@ -17,6 +19,7 @@ use toolgate::backend::{FakeTool, Step, ToolError};
 use toolgate::gate::{Builder, Ended, Recorded};
 use toolgate::ledger::Store;
 use toolgate::refusal::Code;
+use toolgate::standing::Granting;
 use toolgate::session::{Principal, Session, Tags};
 use toolgate::{Call, Gate, Reply, Tool};
 
@@ -248,6 +251,30 @@ async fn a_dry_run_says_what_becomes_of_the_call_and_what_would_if_policies_held
     assert!(!silent.to_string().contains("quiet"), "a silent forbid stays silent");
     let records = records(&gate).await;
     assert_eq!(records.iter().filter_map(Observed::of).count(), 0, "what was only tried does not count");
+}
+
+#[tokio::test]
+async fn a_call_that_a_standing_grant_covers_was_told_as_one_that_would_be_refused() {
+    let gate = builder(pay(json!({})).1).observe().build().unwrap();
+    let granting = Granting {
+        tool: "pay".into(),
+        rule: "second.eye".into(),
+        to: clerk().principal().clone(),
+        calls: Some(1),
+        sum: None,
+        of: None,
+        lasts: Duration::from_secs(3600),
+    };
+    let boss = person("mia", "manager");
+    gate.grant_standing(&granting, &boss).await.unwrap();
+    for cents in [600, 601] {
+        assert_eq!(call(&gate, &clerk(), cents).await.code(), None);
+    }
+    let records = records(&gate).await;
+    let intents = records.iter().map(body).filter(|body| body["kind"] == "intent");
+    assert!(intents.into_iter().all(|intent| intent.get("would_refuse").is_none()), "consent that is there counts");
+    let left = gate.standing_grants(&boss).await.unwrap();
+    assert_eq!(left[0].left.calls, Some(1), "and nothing of it is used up");
 }
 
 #[tokio::test]

@@ -41,10 +41,14 @@ impl Permit {
                     None => (rule(hit), rules),
                 }
             }
-            Judgement::NeedsApproval { reasons, by: _ } => {
-                let rules = rules_of(&reasons);
-                (missing_consent(&reasons, &rules), rules)
-            }
+            Judgement::NeedsApproval { reasons, by } => match self.consent(informed, reasons) {
+                // Consent that is there would let it run. It is looked at alone: nothing of it is used up.
+                Ok(_) => return Verdict::Yes { consent: None, by },
+                Err(missing) => {
+                    let rules = rules_of(&missing);
+                    (missing_consent(&missing, &rules), rules)
+                }
+            },
         };
         match verdict {
             Verdict::No { halt: Halt::Refused(refusal), code: _, why, erring } => {
