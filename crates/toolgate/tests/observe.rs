@@ -1,6 +1,4 @@
-//! Observing: what policies would refuse std::time::Duration;
-
-use is on record, and the call goes on. Nothing but policies is only observed.
+//! Observing: what policies would refuse is on record, and the call goes on. Nothing but policies is only observed.
 
 #![allow(
     clippy::unwrap_used,
@@ -12,6 +10,8 @@ use is on record, and the call goes on. Nothing but policies is only observed.
     reason = "a test may panic"
 )]
 
+use std::time::Duration;
+
 use serde_json::{Map, Value, json};
 use toolgate::approval::ApprovalState;
 use toolgate::audit::observed::Observed;
@@ -19,8 +19,8 @@ use toolgate::backend::{FakeTool, Step, ToolError};
 use toolgate::gate::{Builder, Ended, Recorded};
 use toolgate::ledger::Store;
 use toolgate::refusal::Code;
-use toolgate::standing::Granting;
 use toolgate::session::{Principal, Session, Tags};
+use toolgate::standing::Granting;
 use toolgate::{Call, Gate, Reply, Tool};
 
 const POLICIES: &str = r#"
