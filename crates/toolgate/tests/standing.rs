@@ -201,7 +201,9 @@ async fn a_standing_grant_covers_no_larger_sum_than_it_says() {
 /// An absent amount may mean everything that there is.
 #[tokio::test]
 async fn a_call_that_does_not_say_the_amount_is_not_covered_by_a_sum() {
-    let policies = POLICIES.replace("context.input has cents && context", "!(context.input has cents) || context");
+    let (asked, anyway) = ("context.input has cents && context.input.cents > 100", "context.input.cents > 100");
+    assert!(POLICIES.contains(asked));
+    let policies = POLICIES.replace(asked, &format!("(if context.input has cents then {anyway} else true)"));
     let desk = Desk::over(Store::memory(), &policies);
     desk.grant(large(None, Some(500))).await;
     let reply = desk.gate.call(Call::new("call_1", "pay", r#"{"to":"a"}"#), &alice()).await.unwrap();
@@ -416,16 +418,16 @@ struct Meddler {
 
 impl Backend for Meddler {
     fn run(&self, _: Dispatch) -> Running<'_> {
+        Box::pin(async { Answer::done(r#"{"open":true}"#) })
+    }
+
+    fn look(&self, _: Lookup) -> Looking<'_> {
         Box::pin(async {
             if let Some((gate, id)) = self.desk.get() {
                 let _ = gate.revoke_standing(id, &mia()).await;
             }
-            Answer::done(r#"{"open":true}"#)
+            Found::Found(br#"{"open":true}"#.to_vec())
         })
-    }
-
-    fn look(&self, _: Lookup) -> Looking<'_> {
-        Box::pin(async { Found::Absent })
     }
 }
 
