@@ -20,7 +20,7 @@ impl Gate {
         let admitted = informed.admitted();
         let (contract, session) = (&admitted.tool().contract, Arc::clone(admitted.session()));
         let labels = self.line.registry.labels_of_facts(contract, denied.shown());
-        let marking = informed.marking(Came::Refused { labels }, now);
+        let marking = informed.marking(Came::Refused { labels });
         let unseen = |first: &&String| self.line.catalogue.find(first, &session).is_none();
         let unseen: Vec<String> =
             contract.requires.iter().filter(unseen).map(|first| requires_id(&contract.name, first)).collect();

@@ -155,6 +155,18 @@ async fn a_run_is_forgotten_after_a_day_of_rest_and_not_before() {
 }
 
 #[tokio::test]
+async fn a_run_whose_calls_add_nothing_keeps_its_labels_for_as_long_as_it_goes_on() {
+    let clock = Arc::new(ManualClock::at(Millis(1_796_000_000_000)));
+    let gate = mailroom().tool(look()).clock(Arc::clone(&clock) as _).store(Store::memory()).build().unwrap();
+    call(&gate, "page", "a", &alice()).await;
+    for _ in 0..5 {
+        clock.advance(Duration::from_secs(5 * 3600));
+        assert!(call(&gate, "look", "a", &alice()).await.is_ok());
+    }
+    assert_eq!(refused(&call(&gate, "send", "a", &alice()).await), Some(Code::RuleFailed));
+}
+
+#[tokio::test]
 async fn a_stored_answer_labels_the_run_that_is_shown_it_again() {
     let fetch =
         tool("fetch", json!({"effect": "write", "labels": {"result": ["untrusted"]}}), &FakeTool::fixed(json!({})));

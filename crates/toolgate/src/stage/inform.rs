@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use super::Stop;
 use super::admit::Admitted;
 use crate::approval::Approval;
-use crate::clock::{Clock, Millis};
+use crate::clock::Clock;
 use crate::contract::Contract;
 use crate::facts::{self, Asker, Facts, Ground};
 use crate::json::canonical;
@@ -262,7 +262,12 @@ impl Inform {
         let action = identity.map(|identity| (identity.key, identity.lane));
         let spot = action.map(|_| spot(admitted));
         let question = Question { action, grant: Some(grant), covered, spot, run: run.key() };
-        self.store.recall(question, self.clock.now()).await
+        let now = self.clock.now();
+        let recall = self.store.recall(question, now).await?;
+        if let Some(renewal) = run.renewal(admitted, &recall.run, now) {
+            self.store.join(renewal, now).await?;
+        }
+        Ok(recall)
     }
 
     async fn moved(&self, admitted: &Admitted, identity: &Identity, stamp: Stamp) -> Result<bool, StoreError> {
@@ -492,8 +497,8 @@ impl Informed {
     }
 
     /// What the call adds to its run, having come to this; nothing where nothing of it is kept or new.
-    pub(crate) fn marking(&self, came: Came, now: Millis) -> Option<Marking> {
-        self.known.run.marking(&self.admitted, came, now)
+    pub(crate) fn marking(&self, came: Came) -> Option<Marking> {
+        self.known.run.marking(&self.admitted, came)
     }
 
     pub(crate) fn note(&mut self, stage: &'static str, learned: Learned) {

@@ -61,6 +61,18 @@ pub(super) async fn what_a_call_adds_to_its_run_is_written_with_its_outcome_or_n
     assert!(run(store, key, NOW).await.labels.contains("untrusted"));
 }
 
+pub(super) async fn a_run_that_was_ended_is_not_renewed_by_who_saw_it_before(store: &Store) {
+    let key = HandleKey::of("ses_1", &session("alice", "acme"));
+    store.begin_run(key, "acme", NOW).await.unwrap();
+    let later = Millis(NOW.0 + DAY / 2);
+    assert!(store.renew_run(key, "acme".into(), later).await.unwrap());
+    assert!(store.goes_on(key, "acme", Millis(NOW.0 + DAY)).await.unwrap(), "it was renewed");
+    // Between the look of one call and its renewal another one ends the run.
+    assert!(store.end_run(key, later).await.unwrap());
+    assert!(!store.renew_run(key, "acme".into(), later).await.unwrap());
+    assert!(!store.goes_on(key, "acme", later).await.unwrap());
+}
+
 pub(super) async fn a_refusal_is_counted_in_its_window_alone(store: &Store) {
     let (key, per) = (RunKey::of(&session("alice", "acme")), Duration::from_secs(60));
     let window = Window::of(NOW, per);

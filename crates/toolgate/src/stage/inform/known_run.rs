@@ -79,7 +79,12 @@ impl KnownRun {
         reads.any().then(|| self.state.told(reads))
     }
 
-    pub(super) fn marking(&self, admitted: &Admitted, came: Came, now: Millis) -> Option<Marking> {
+    /// What keeps the run, of which `state` was recalled: it goes on with each call that looks it up.
+    pub(super) fn renewal(&self, admitted: &Admitted, state: &RunState, now: Millis) -> Option<Marking> {
+        Marking::renewing(self.key?, admitted.session().tenant(), state, now)
+    }
+
+    pub(super) fn marking(&self, admitted: &Admitted, came: Came) -> Option<Marking> {
         let contract = &admitted.tool().contract;
         let joining = match came {
             Came::Ended { well, shows } => Joining {
@@ -90,6 +95,6 @@ impl KnownRun {
             Came::Refused { labels } => Joining { labels, ..Joining::default() },
         };
         let labels = if self.tracked.labels { joining.labels } else { BTreeSet::new() };
-        Marking::new(self.key?, admitted.session().tenant(), Joining { labels, ..joining }, &self.state, now)
+        Marking::new(self.key?, admitted.session().tenant(), Joining { labels, ..joining }, &self.state)
     }
 }
