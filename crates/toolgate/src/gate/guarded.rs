@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::Gate;
+use crate::guards::{Crowded, Slot};
 use crate::policy::requires_id;
 use crate::refusal::{Code, Refusal};
 use crate::session::Session;
@@ -11,7 +12,6 @@ use crate::stage::inform::Came;
 use crate::stage::permit::Denied;
 use crate::stage::{Halt, Stop};
 use crate::trace::Learned;
-use crate::turn::Slot;
 
 impl Gate {
     /// A denial, once what its words carry is known of the run that reads them.
@@ -41,15 +41,12 @@ impl Gate {
         }
     }
 
-    /// A call of a run that was not refused too often, with its right to be decided now. Where a turn holds more calls than
-    /// a run may be refused, some wait, so that what the first come to counts for the rest.
+    /// A call of a run that was not refused too often, with its right to be decided now. Where there are more calls of a
+    /// run at once than it may be refused, some wait, so that what the first come to counts for the rest.
     pub(super) async fn guarded(&self, mut admitted: Admitted) -> Result<(Admitted, Option<Slot>), Stop> {
-        let slot = match admitted.seat() {
-            Some(seat) => match seat.slot(admitted.patience()).await {
-                Some(slot) => Some(slot),
-                None => return Err(Stop::refused(Refusal::before(Code::InProgress), admitted.into_trace())),
-            },
-            None => None,
+        let slot = match self.line.refusals.slot(admitted.session(), admitted.patience()).await {
+            Ok(slot) => slot,
+            Err(Crowded) => return Err(Stop::refused(Refusal::before(Code::InProgress), admitted.into_trace())),
         };
         match self.line.refusals.check(admitted.session()).await {
             Ok(None) => Ok((admitted, slot)),

@@ -274,6 +274,18 @@ async fn two_hundred_foreign_orders_in_one_turn_are_not_tried_at_once() {
 }
 
 #[tokio::test]
+async fn two_hundred_foreign_orders_that_each_come_by_themselves_are_not_tried_at_once_either() {
+    let (clock, store) = (Arc::new(ManualClock::at(Millis(1_796_000_000_000))), Store::memory());
+    let (gate, book) = orders(Guards::default(), &clock, &store);
+    let session = alice();
+    let ids: Vec<String> = (0..200).map(|n| format!("o{n}")).collect();
+    let replies = futures_util::future::join_all(ids.iter().map(|id| call(&gate, "order", id, &session))).await;
+    let count = |code| replies.iter().filter(|reply| refused(reply) == Some(code)).count();
+    assert_eq!((count(Code::Forbidden), count(Code::LoopDetected)), (20, 180));
+    assert!(book.calls().len() < 40, "{} orders were looked up", book.calls().len());
+}
+
+#[tokio::test]
 async fn an_approval_that_is_guessed_and_a_dry_run_count_as_well_and_all_processes_count_together() {
     let (clock, store) = (Arc::new(ManualClock::at(Millis(1_796_000_000_000))), Store::memory());
     let guards = Guards::default().refused(3, Duration::from_secs(60));
