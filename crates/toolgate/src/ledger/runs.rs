@@ -5,11 +5,11 @@ use serde_json::json;
 use super::resting::{is_fresh, rests_until};
 use super::rows::{Note, NoteKind, Rows, Stored};
 use super::store::Pending;
-use super::{CounterKey, Store, Window};
+use super::{Action, CounterKey, Entry, State, Store, Window};
 use crate::clock::Millis;
 use crate::json::Digest;
 use crate::runs::{Joining, RunState};
-use crate::session::Session;
+use crate::session::{Principal, Session};
 
 /// The identity of a run: the digest of its tenant, its principal and its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -27,13 +27,21 @@ impl RunKey {
     /// The run of a session. INVARIANT (nobody else's): two principals, or two tenants, never share one, though they give
     /// it the same name.
     pub(crate) fn of(session: &Session) -> Self {
-        let principal = session.principal();
-        let parts = [session.tenant(), &principal.issuer, &principal.subject, session.run()];
+        Self::named(session.tenant(), session.principal(), session.run())
+    }
+
+    fn named(tenant: &str, principal: &Principal, run: &str) -> Self {
+        let parts = [tenant, &principal.issuer, &principal.subject, run];
         // Each with its length, so that no two runs are the same text. Every call asks for this: it allocates nothing.
         let [tenant, issuer, subject, run] =
             parts.map(|part| u64::try_from(part.len()).unwrap_or(u64::MAX).to_be_bytes());
         let [a, b, c, d] = parts.map(str::as_bytes);
         Self(Digest::of_all(&[b"run", &tenant, a, &issuer, b, &subject, c, &run, d]))
+    }
+
+    #[cfg(test)]
+    pub(super) fn hex(self) -> String {
+        self.0.hex()
     }
 
     /// What its refusals are counted under, in windows of this length.
@@ -91,4 +99,23 @@ pub(super) fn join(rows: &mut dyn Rows, marking: Marking, now: Millis) -> Stored
     let Marking { run, tenant, joining } = marking;
     let state = state(rows, run, now)?.with(joining);
     rows.put_note(NoteKind::Run, &Note::new(run.0.hex(), &tenant, rests_until(now), &state)?)
+}
+
+/// Completes in its run what a write turned out to have done, after its own call had ended without knowing. INVARIANT
+/// (whoever finds out): the call that learns late, whoever looks it up, or an operator. It is kept whether or not some
+/// policy reads runs today: it is rare, and those of tomorrow may.
+pub(super) fn found_out(rows: &mut dyn Rows, before: Option<&Entry>, found: &Entry, now: Millis) -> Stored<()> {
+    let was_unknown = before.is_some_and(|entry| match &entry.state {
+        State::Unknown { .. } => true,
+        State::Open { .. } | State::Done { .. } | State::Failed { .. } => false,
+    });
+    match &found.state {
+        State::Done { .. } if was_unknown => {
+            let Action { tool, tenant, principal, run, .. } = &found.action;
+            let joining = Joining { completed: Some(tool.clone()), ..Joining::default() };
+            let run = RunKey::named(tenant, principal, run);
+            join(rows, Marking { run, tenant: tenant.clone(), joining }, now)
+        }
+        State::Done { .. } | State::Open { .. } | State::Failed { .. } | State::Unknown { .. } => Ok(()),
+    }
 }
