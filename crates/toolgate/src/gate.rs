@@ -332,7 +332,7 @@ impl Gate {
             Err(stop) => Err(stop),
         };
         let (answer, trace) = match judged {
-            Ok(permitted) => records::forecast(permitted),
+            Ok(permitted) => self.forecast(permitted).await?,
             Err(Stop { halt, trace }) => match halt {
                 Halt::Refused(refusal) => (Answer::Refused(*refusal), trace),
                 Halt::Replayed { answer, .. } => (*answer, trace),

@@ -195,6 +195,40 @@ async fn a_rule_that_shows_a_fact_labels_the_run_that_reads_it() {
 }
 
 #[tokio::test]
+async fn a_dry_run_that_tells_what_would_be_refused_labels_the_run_that_reads_it() {
+    let count = tool(
+        "count",
+        json!({"effect": "read", "labels": {"result": ["untrusted"]}}),
+        &FakeTool::fixed(json!({"n": 3})),
+    );
+    let shown = act(json!({"facts": {"count": {"tool": "count"}}, "mode": "observe"}));
+    let rule = r#"@id("cap") @message("There are {fact.count/n} already.")
+        forbid (principal, action == Action::"act", resource) when { context.facts has count };"#;
+    let gate = mailroom().tool(count).tool(shown).policy(rule).store(Store::memory()).build().unwrap();
+    assert!(call(&gate, "act", "a", &alice()).await.is_ok());
+    assert!(call(&gate, "send", "a", &alice()).await.is_ok(), "what is only on record is read by no model");
+    let dry = gate.dry_run(Call::new("1", "act", r#"{"id": "b"}"#), &alice()).await.unwrap();
+    assert!(dry.result().unwrap().contains("There are 3 already."), "{:?}", dry.result());
+    assert_eq!(refused(&call(&gate, "send", "b", &alice()).await), Some(Code::RuleFailed));
+}
+
+#[tokio::test]
+async fn a_dry_run_in_observe_mode_names_no_tool_that_is_not_there_for_whoever_asks() {
+    let policy = r#"permit (principal, action == Action::"act", resource);
+        permit (principal in Role::"clerk", action == Action::"look", resource);"#;
+    let gate = Gate::builder().tool(look()).tool(act(json!({"requires": ["look"], "mode": "observe"}))).policy(policy);
+    let gate = gate.store(Store::memory()).build().unwrap();
+    let told = async |session: Session| {
+        let dry = gate.dry_run(Call::new("1", "act", "{}"), &session).await.unwrap();
+        serde_json::from_str::<Value>(dry.result().unwrap()).unwrap()["would_refuse"].clone()
+    };
+    let (unseen, seen) = (told(alice()).await, told(alice().role("clerk")).await);
+    assert_eq!((&unseen["code"], unseen.get("rule")), (&json!("forbidden"), None));
+    assert!(!unseen.to_string().contains("look"), "{unseen}");
+    assert_eq!((&seen["code"], &seen["rule"]), (&json!("rule_failed"), &json!("act.requires.look")));
+}
+
+#[tokio::test]
 async fn calls_of_a_run_are_counted() {
     let policy = r#"permit (principal, action, resource) when { context.session.calls < 2 };"#;
     let gate = Gate::builder().tool(look()).policy(policy).store(Store::memory()).build().unwrap();
