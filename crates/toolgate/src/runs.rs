@@ -27,7 +27,7 @@ pub(crate) struct RunState {
     pub(crate) until: Millis,
 }
 
-/// What the policies of a gate read of runs. What none reads is not kept.
+/// What a gate keeps of runs: what its policies read of them, and labels where its tools have any.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tracked {
     pub(crate) completed: bool,

@@ -229,6 +229,17 @@ async fn a_dry_run_in_observe_mode_names_no_tool_that_is_not_there_for_whoever_a
 }
 
 #[tokio::test]
+async fn what_was_read_before_a_policy_asked_for_labels_is_known_to_the_one_that_does() {
+    let store = Store::memory();
+    let page =
+        || tool("page", json!({"effect": "read", "labels": {"result": ["untrusted"]}}), &FakeTool::fixed(json!({})));
+    let before = Gate::builder().tool(page()).policy(OPEN).store(store.clone()).build().unwrap();
+    assert!(call(&before, "page", "a", &alice()).await.is_ok());
+    let after = mailroom().store(store).build().unwrap();
+    assert_eq!(refused(&call(&after, "send", "a", &alice()).await), Some(Code::RuleFailed));
+}
+
+#[tokio::test]
 async fn calls_of_a_run_are_counted() {
     let policy = r#"permit (principal, action, resource) when { context.session.calls < 2 };"#;
     let gate = Gate::builder().tool(look()).policy(policy).store(Store::memory()).build().unwrap();
@@ -239,11 +250,10 @@ async fn calls_of_a_run_are_counted() {
 }
 
 #[tokio::test]
-async fn nothing_is_kept_of_runs_where_no_policy_reads_them() {
+async fn nothing_is_kept_of_runs_where_no_policy_reads_them_and_no_tool_is_labelled() {
     let store = Store::memory();
-    let labelled =
-        tool("page", json!({"effect": "read", "labels": {"result": ["untrusted"]}}), &FakeTool::fixed(json!({})));
-    let gate = Gate::builder().tool(labelled).tool(act(json!({}))).policy(OPEN).store(store.clone()).build().unwrap();
+    let page = tool("page", json!({"effect": "read"}), &FakeTool::fixed(json!({})));
+    let gate = Gate::builder().tool(page).tool(act(json!({}))).policy(OPEN).store(store.clone()).build().unwrap();
     assert!(call(&gate, "page", "a", &alice()).await.is_ok());
     assert!(call(&gate, "act", "a", &alice()).await.is_ok());
     let run = RunKey::of(&alice());

@@ -11,7 +11,7 @@ use crate::runs::{Joining, RunState, Tracked};
 use crate::stage::admit::Admitted;
 use crate::turn::Seat;
 
-/// The run of a call, as far as some policy of the gate reads runs.
+/// The run of a call, as far as the gate keeps runs.
 #[derive(Debug, Default)]
 pub(super) struct KnownRun {
     tracked: Tracked,
@@ -39,8 +39,7 @@ pub(crate) enum Came {
 
 impl KnownRun {
     /// Before anything is looked up.
-    pub(super) fn begin(policies: &Policies, admitted: &Admitted) -> Self {
-        let tracked = policies.tracked();
+    pub(super) fn begin(tracked: Tracked, admitted: &Admitted) -> Self {
         Self {
             tracked,
             state: RunState::default(),
