@@ -42,7 +42,7 @@ use crate::catalogue::Catalogue;
 use crate::clock::Clock;
 use crate::contract::{Contract, Registry, ToolFault};
 use crate::fault::Fault;
-use crate::guards::Refusals;
+use crate::guards::{Refusals, Slot};
 use crate::ledger::{self, Asking, Store, StoreError, Whose};
 use crate::policy::Policies;
 use crate::recovery::Recovery;
@@ -59,7 +59,7 @@ use crate::stage::settle::{Recorded as Written, Said, Settle, Settled};
 use crate::stage::{Halt, Stop};
 use crate::stoppage::View;
 use crate::trace::{Learned, Trace};
-use crate::turn::{Seat, Slot};
+use crate::turn::Seat;
 use crate::wire::{Broken, Proposed};
 
 pub use crate::policy::{PolicyCode, PolicyFault};
@@ -332,7 +332,7 @@ impl Gate {
             Err(stop) => Err(stop),
         };
         let (answer, trace) = match judged {
-            Ok(permitted) => records::forecast(permitted),
+            Ok(permitted) => self.forecast(permitted).await?,
             Err(Stop { halt, trace }) => match halt {
                 Halt::Refused(refusal) => (Answer::Refused(*refusal), trace),
                 Halt::Replayed { answer, .. } => (*answer, trace),

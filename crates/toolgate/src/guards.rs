@@ -4,13 +4,14 @@ mod refusals;
 
 use std::time::Duration;
 
-pub(crate) use refusals::Refusals;
+pub(crate) use refusals::{Crowded, Refusals, Slot};
 
 /// The guards of a gate. By default a run may be refused a permission 20 times in ten minutes.
 ///
 /// What is counted are the codes `forbidden` and `approval_invalid`, of reads, writes and dry runs alike. Every call of the
 /// run that comes afterwards is refused with `loop_detected`, before anything is looked up for it, until the window ends.
-/// Windows are aligned to 1970-01-01T00:00:00Z. All processes of a store count together.
+/// Windows are aligned to 1970-01-01T00:00:00Z. All processes of a store count together. So that what the first calls of
+/// a run come to counts for the rest, no more of them than it may be refused are decided at once in one process.
 ///
 /// ```
 /// use std::time::Duration;

@@ -44,6 +44,7 @@ mod memory;
 #[cfg(test)]
 mod model;
 mod operator;
+mod resting;
 mod rows;
 mod runs;
 #[cfg(feature = "sqlite")]
@@ -58,6 +59,7 @@ mod suite;
 mod tests;
 mod transact;
 mod untold;
+mod window;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -72,7 +74,7 @@ use crate::vault::Subject;
 pub(crate) use asked::{Asking, Edit, Full, Proposed};
 pub(crate) use handles::HandleKey;
 pub use operator::{ActionState, History, NotNamed, SHORTEST_KEY, Wanted};
-pub(crate) use runs::{Marking, RunKey, Window};
+pub(crate) use runs::{Marking, RunKey};
 pub(crate) use standing::{Covered, Drawing};
 pub(crate) use stopping::Stopped;
 pub(crate) use store::{Closing, GrantKey, NewEntry, Opened, Opening, Pending, Question, Recall, Stamp, Taking};
@@ -80,6 +82,7 @@ pub use store::{Store, StoreError};
 pub(crate) use subjects::{Erasing, Whose};
 pub(crate) use transact::Answer;
 pub use untold::Untold;
+pub(crate) use window::Window;
 
 /// The identity of an action: the digest of its tenant, scope, tool and key. INVARIANT (no contract in a key): neither a
 /// contract's nor a policy's digest is part of it, so an edited description never makes a second action.

@@ -11,6 +11,7 @@ use super::{Access, Contract, Fact, Tool, flow, lint, names};
 use crate::backend::Backend;
 use crate::fields::Problems;
 use crate::nearness::nearest;
+use crate::runs::Tracked;
 use crate::schema::{Hidden, Mark, Problem, Schema};
 use crate::template::{Hole, Template};
 
@@ -170,6 +171,13 @@ impl Registry {
     pub(crate) fn labels_of_facts(&self, contract: &Contract, facts: &[String]) -> BTreeSet<String> {
         let tools = facts.iter().filter_map(|name| self.get(&contract.facts.get(name)?.tool));
         tools.flat_map(|tool| tool.contract.labels.result.iter().cloned()).collect()
+    }
+
+    /// What of runs is kept whatever policies read: labels, where answers of a tool carry any. A policy that asks for them
+    /// tomorrow must know what was read today.
+    pub(crate) fn tracked(&self) -> Tracked {
+        let labels = self.iter().any(|tool| !tool.contract.labels.result.is_empty());
+        Tracked { labels, ..Tracked::default() }
     }
 
     /// The tool that a call names: by its name, or by a short form of it.

@@ -377,6 +377,7 @@ impl Prepared {
                 Arc::clone(&policies),
                 Arc::clone(&clock),
                 stops.clone(),
+                policies.tracked().or(registry.tracked()),
             ),
             permit: Permit::new(
                 Arc::clone(&policies),

@@ -271,7 +271,8 @@ fn asked(session: &Session) -> [(&'static str, Part<'_>); 3] {
 }
 
 /// What a dry run tells of a call that would pass. The preview is for people: it goes into the trace, not to a model.
-pub(super) fn forecast(permitted: Permitted) -> (Answer, Trace) {
+/// `unsaid` is what it may be told that the policies would have refused, where they are only observed.
+pub(super) fn forecast(permitted: Permitted, unsaid: Option<&Refusal>) -> (Answer, Trace) {
     let informed = permitted.informed();
     let would = match informed.action().map(|action| &action.recalled) {
         Some(Recalled::Replay(_)) => Ok("replay"),
@@ -279,7 +280,7 @@ pub(super) fn forecast(permitted: Permitted) -> (Answer, Trace) {
         Some(Recalled::Fresh | Recalled::Reopen | Recalled::Anew) | None => Ok("run"),
     };
     let preview = informed.preview();
-    let would_refuse = permitted.would_refuse().map(enforced);
+    let would_refuse = unsaid.map(enforced);
     let answer = would.and_then(|would| {
         let mut told = Map::from_iter([("would".to_owned(), json!(would))]);
         told.extend(would_refuse.map(|would| (WOULD_REFUSE.to_owned(), would)));

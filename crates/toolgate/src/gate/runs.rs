@@ -155,6 +155,18 @@ async fn a_run_is_forgotten_after_a_day_of_rest_and_not_before() {
 }
 
 #[tokio::test]
+async fn a_run_whose_calls_add_nothing_keeps_its_labels_for_as_long_as_it_goes_on() {
+    let clock = Arc::new(ManualClock::at(Millis(1_796_000_000_000)));
+    let gate = mailroom().tool(look()).clock(Arc::clone(&clock) as _).store(Store::memory()).build().unwrap();
+    call(&gate, "page", "a", &alice()).await;
+    for _ in 0..5 {
+        clock.advance(Duration::from_secs(5 * 3600));
+        assert!(call(&gate, "look", "a", &alice()).await.is_ok());
+    }
+    assert_eq!(refused(&call(&gate, "send", "a", &alice()).await), Some(Code::RuleFailed));
+}
+
+#[tokio::test]
 async fn a_stored_answer_labels_the_run_that_is_shown_it_again() {
     let fetch =
         tool("fetch", json!({"effect": "write", "labels": {"result": ["untrusted"]}}), &FakeTool::fixed(json!({})));
@@ -183,6 +195,51 @@ async fn a_rule_that_shows_a_fact_labels_the_run_that_reads_it() {
 }
 
 #[tokio::test]
+async fn a_dry_run_that_tells_what_would_be_refused_labels_the_run_that_reads_it() {
+    let count = tool(
+        "count",
+        json!({"effect": "read", "labels": {"result": ["untrusted"]}}),
+        &FakeTool::fixed(json!({"n": 3})),
+    );
+    let shown = act(json!({"facts": {"count": {"tool": "count"}}, "mode": "observe"}));
+    let rule = r#"@id("cap") @message("There are {fact.count/n} already.")
+        forbid (principal, action == Action::"act", resource) when { context.facts has count };"#;
+    let gate = mailroom().tool(count).tool(shown).policy(rule).store(Store::memory()).build().unwrap();
+    assert!(call(&gate, "act", "a", &alice()).await.is_ok());
+    assert!(call(&gate, "send", "a", &alice()).await.is_ok(), "what is only on record is read by no model");
+    let dry = gate.dry_run(Call::new("1", "act", r#"{"id": "b"}"#), &alice()).await.unwrap();
+    assert!(dry.result().unwrap().contains("There are 3 already."), "{:?}", dry.result());
+    assert_eq!(refused(&call(&gate, "send", "b", &alice()).await), Some(Code::RuleFailed));
+}
+
+#[tokio::test]
+async fn a_dry_run_in_observe_mode_names_no_tool_that_is_not_there_for_whoever_asks() {
+    let policy = r#"permit (principal, action == Action::"act", resource);
+        permit (principal in Role::"clerk", action == Action::"look", resource);"#;
+    let gate = Gate::builder().tool(look()).tool(act(json!({"requires": ["look"], "mode": "observe"}))).policy(policy);
+    let gate = gate.store(Store::memory()).build().unwrap();
+    let told = async |session: Session| {
+        let dry = gate.dry_run(Call::new("1", "act", "{}"), &session).await.unwrap();
+        serde_json::from_str::<Value>(dry.result().unwrap()).unwrap()["would_refuse"].clone()
+    };
+    let (unseen, seen) = (told(alice()).await, told(alice().role("clerk")).await);
+    assert_eq!((&unseen["code"], unseen.get("rule")), (&json!("forbidden"), None));
+    assert!(!unseen.to_string().contains("look"), "{unseen}");
+    assert_eq!((&seen["code"], &seen["rule"]), (&json!("rule_failed"), &json!("act.requires.look")));
+}
+
+#[tokio::test]
+async fn what_was_read_before_a_policy_asked_for_labels_is_known_to_the_one_that_does() {
+    let store = Store::memory();
+    let page =
+        || tool("page", json!({"effect": "read", "labels": {"result": ["untrusted"]}}), &FakeTool::fixed(json!({})));
+    let before = Gate::builder().tool(page()).policy(OPEN).store(store.clone()).build().unwrap();
+    assert!(call(&before, "page", "a", &alice()).await.is_ok());
+    let after = mailroom().store(store).build().unwrap();
+    assert_eq!(refused(&call(&after, "send", "a", &alice()).await), Some(Code::RuleFailed));
+}
+
+#[tokio::test]
 async fn calls_of_a_run_are_counted() {
     let policy = r#"permit (principal, action, resource) when { context.session.calls < 2 };"#;
     let gate = Gate::builder().tool(look()).policy(policy).store(Store::memory()).build().unwrap();
@@ -193,11 +250,10 @@ async fn calls_of_a_run_are_counted() {
 }
 
 #[tokio::test]
-async fn nothing_is_kept_of_runs_where_no_policy_reads_them() {
+async fn nothing_is_kept_of_runs_where_no_policy_reads_them_and_no_tool_is_labelled() {
     let store = Store::memory();
-    let labelled =
-        tool("page", json!({"effect": "read", "labels": {"result": ["untrusted"]}}), &FakeTool::fixed(json!({})));
-    let gate = Gate::builder().tool(labelled).tool(act(json!({}))).policy(OPEN).store(store.clone()).build().unwrap();
+    let page = tool("page", json!({"effect": "read"}), &FakeTool::fixed(json!({})));
+    let gate = Gate::builder().tool(page).tool(act(json!({}))).policy(OPEN).store(store.clone()).build().unwrap();
     assert!(call(&gate, "page", "a", &alice()).await.is_ok());
     assert!(call(&gate, "act", "a", &alice()).await.is_ok());
     let run = RunKey::of(&alice());
@@ -257,6 +313,18 @@ async fn two_hundred_foreign_orders_in_one_turn_are_not_tried_at_once() {
         |n: usize| Proposed::Call(Call::new(format!("c{n}"), "order", json!({"id": format!("o{n}")}).to_string()));
     let replies = gate.turn((0..200).map(one).collect(), &alice()).await;
     let count = |code| replies.iter().filter(|reply| refused(reply.as_ref().unwrap()) == Some(code)).count();
+    assert_eq!((count(Code::Forbidden), count(Code::LoopDetected)), (20, 180));
+    assert!(book.calls().len() < 40, "{} orders were looked up", book.calls().len());
+}
+
+#[tokio::test]
+async fn two_hundred_foreign_orders_that_each_come_by_themselves_are_not_tried_at_once_either() {
+    let (clock, store) = (Arc::new(ManualClock::at(Millis(1_796_000_000_000))), Store::memory());
+    let (gate, book) = orders(Guards::default(), &clock, &store);
+    let session = alice();
+    let ids: Vec<String> = (0..200).map(|n| format!("o{n}")).collect();
+    let replies = futures_util::future::join_all(ids.iter().map(|id| call(&gate, "order", id, &session))).await;
+    let count = |code| replies.iter().filter(|reply| refused(reply) == Some(code)).count();
     assert_eq!((count(Code::Forbidden), count(Code::LoopDetected)), (20, 180));
     assert!(book.calls().len() < 40, "{} orders were looked up", book.calls().len());
 }

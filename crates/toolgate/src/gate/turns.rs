@@ -24,7 +24,7 @@ impl Gate {
         let is_there = |tool: &&String| self.line.catalogue.find(tool, session).is_some();
         let tool = |named: &Named| Some(&named.call().tool).filter(is_there).cloned();
         let tools = named.iter().map(|named| named.as_ref().ok().and_then(|named| tool(named)));
-        let seats = Turn::seats(tools.collect(), self.line.refusals.bound());
+        let seats = Turn::seats(tools.collect());
         let taken = named.into_iter().zip(seats).map(|(named, seat)| match named {
             Ok(named) => Taken::Call(named, seat),
             Err(broken) => Taken::Broken(broken),

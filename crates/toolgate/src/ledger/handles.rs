@@ -1,20 +1,14 @@
 //! Handles of runs that were begun clean: one note each, until the run has rested for a day.
 
-use std::time::Duration;
-
 use serde_json::{Map, json};
 
 use super::Store;
+use super::resting::{is_fresh, rests_until};
 use super::rows::{Note, NoteKind};
 use super::store::Pending;
 use crate::clock::Millis;
 use crate::json::{Digest, canonical};
 use crate::session::Session;
-
-/// How long a run may rest before its handle ends.
-const RESTS: Duration = Duration::from_secs(24 * 60 * 60);
-/// How much of that is left of a note that need not be written anew.
-const FRESH: Duration = Duration::from_secs(23 * 60 * 60);
 
 /// A handle, as its own principal shows it. INVARIANT (bound by name): whose it is is part of the key, so a handle of
 /// somebody else is looked for and not found exactly as one that never was.
@@ -48,13 +42,25 @@ impl Store {
         Box::pin(async move {
             let found = self.read_at(now, move |rows, now| {
                 let note = rows.note(NoteKind::Handle, &handle.0.hex())?.filter(|note| now < note.until);
-                Ok(note.map(|note| now.after(FRESH) < note.until))
+                Ok(note.map(|note| is_fresh(note.until, now)))
             });
             match found.await? {
                 None => Ok(false),
                 Some(true) => Ok(true),
-                Some(false) => self.begin_run(handle, &tenant, now).await.map(|()| true),
+                Some(false) => self.renew_run(handle, tenant, now).await,
             }
+        })
+    }
+
+    /// Lets the run of this handle rest anew; `false` where it has ended. INVARIANT (ended is ended): whether it goes on is
+    /// looked at in the transaction that renews it.
+    pub(super) fn renew_run(&self, handle: HandleKey, tenant: String, now: Millis) -> Pending<'_, bool> {
+        self.write_at(now, move |rows, now| {
+            let goes_on = rows.note(NoteKind::Handle, &handle.0.hex())?.is_some_and(|note| now < note.until);
+            if goes_on {
+                rows.put_note(NoteKind::Handle, &note(handle, &tenant, now)?)?;
+            }
+            Ok(goes_on)
         })
     }
 
@@ -72,5 +78,5 @@ impl Store {
 }
 
 fn note(handle: HandleKey, tenant: &str, now: Millis) -> Result<Note, super::StoreError> {
-    Note::new(handle.0.hex(), tenant, now.after(RESTS), &Map::new())
+    Note::new(handle.0.hex(), tenant, rests_until(now), &Map::new())
 }

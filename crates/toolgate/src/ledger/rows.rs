@@ -9,6 +9,7 @@ use crate::approval::Approval;
 use crate::audit::verify::Row;
 use crate::audit::{Head, Sealed};
 use crate::clock::Millis;
+use crate::json::{self, Limits};
 use crate::vault::{Salt, Subject};
 
 pub(crate) use crate::clock::Mark;
@@ -165,6 +166,9 @@ pub(super) enum NoteKind {
     Handle,
 }
 
+/// Wide enough for all that is written: what it is made of has bounds of its own.
+const WIDE: Limits = Limits { size: 64 << 20, depth: 64, members: 1_000_000 };
+
 impl Note {
     /// A note that says `body` until then.
     pub(super) fn new(key: impl Into<String>, scope: &str, until: Millis, body: &impl Serialize) -> Stored<Self> {
@@ -175,8 +179,9 @@ impl Note {
 
     /// What it says.
     pub(super) fn read<T: DeserializeOwned>(&self) -> Stored<T> {
-        serde_json::from_str(&self.body)
-            .map_err(|_| StoreError::Broken("a note of the store is not as this program writes it".into()))
+        let broken = || StoreError::Broken("a note of the store is not as this program writes it".into());
+        let value = json::read(self.body.as_bytes(), &WIDE).map_err(|_| broken())?;
+        serde_json::from_value(value).map_err(|_| broken())
     }
 }
 

@@ -1,23 +1,15 @@
 //! What is kept of runs: one note each, and how often each was refused.
 
-use std::time::Duration;
-
 use serde_json::json;
 
+use super::resting::{is_fresh, rests_until};
 use super::rows::{Note, NoteKind, Rows, Stored};
 use super::store::Pending;
-use super::{CounterKey, Store};
+use super::{Action, CounterKey, Entry, State, Store, Window};
 use crate::clock::Millis;
 use crate::json::Digest;
 use crate::runs::{Joining, RunState};
-use crate::session::Session;
-
-/// How long a run may rest before what it has done and read is forgotten.
-const RESTS: Duration = Duration::from_secs(24 * 60 * 60);
-/// How much of that may have passed before the note is written anew though nothing else of it is new.
-const FRESH: Duration = Duration::from_secs(23 * 60 * 60);
-/// How long a count of refusals outlasts its window, for a process whose clock is behind.
-const AFTER_WINDOW: Duration = Duration::from_secs(60 * 60);
+use crate::session::{Principal, Session};
 
 /// The identity of a run: the digest of its tenant, its principal and its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -31,24 +23,25 @@ pub(crate) struct Marking {
     pub(crate) joining: Joining,
 }
 
-/// A window in which the refusals of a run are counted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Window {
-    pub(crate) begin: Millis,
-    pub(crate) end: Millis,
-}
-
 impl RunKey {
     /// The run of a session. INVARIANT (nobody else's): two principals, or two tenants, never share one, though they give
     /// it the same name.
     pub(crate) fn of(session: &Session) -> Self {
-        let principal = session.principal();
-        let parts = [session.tenant(), &principal.issuer, &principal.subject, session.run()];
+        Self::named(session.tenant(), session.principal(), session.run())
+    }
+
+    fn named(tenant: &str, principal: &Principal, run: &str) -> Self {
+        let parts = [tenant, &principal.issuer, &principal.subject, run];
         // Each with its length, so that no two runs are the same text. Every call asks for this: it allocates nothing.
         let [tenant, issuer, subject, run] =
             parts.map(|part| u64::try_from(part.len()).unwrap_or(u64::MAX).to_be_bytes());
         let [a, b, c, d] = parts.map(str::as_bytes);
         Self(Digest::of_all(&[b"run", &tenant, a, &issuer, b, &subject, c, &run, d]))
+    }
+
+    #[cfg(test)]
+    pub(super) fn hex(self) -> String {
+        self.0.hex()
     }
 
     /// What its refusals are counted under, in windows of this length.
@@ -57,26 +50,17 @@ impl RunKey {
     }
 }
 
-impl Window {
-    /// The window of this length that `now` lies in; they are aligned to 1970-01-01T00:00:00Z.
-    pub(crate) fn of(now: Millis, per: Duration) -> Self {
-        let per = u64::try_from(per.as_millis()).unwrap_or(u64::MAX).max(1);
-        let begin = now.0 - now.0 % per;
-        Self { begin: Millis(begin), end: Millis(begin.saturating_add(per)) }
-    }
-}
-
 impl Marking {
-    /// What is to be written, where the run stood at `state` when the call began: nothing where it says nothing new and the
-    /// note is still young.
-    pub(crate) fn new(run: RunKey, tenant: &str, joining: Joining, state: &RunState, now: Millis) -> Option<Self> {
-        let says_something = joining != Joining::default();
-        let is_young = now.after(FRESH) < state.until;
-        (joining.changes(state) || (says_something && !is_young)).then(|| Self {
-            run,
-            tenant: tenant.to_owned(),
-            joining,
-        })
+    /// What is to be written, where the run stood at `state` when the call began: nothing where it says nothing new.
+    pub(crate) fn new(run: RunKey, tenant: &str, joining: Joining, state: &RunState) -> Option<Self> {
+        joining.changes(state).then(|| Self { run, tenant: tenant.to_owned(), joining })
+    }
+
+    /// What keeps a run that has come to `state` and goes on: nothing of it is new, and nothing is written while its note
+    /// is fresh. INVARIANT (only grows): a run that goes on forgets nothing, whether or not its calls add to it.
+    pub(crate) fn renewing(run: RunKey, tenant: &str, state: &RunState, now: Millis) -> Option<Self> {
+        let is_due = state.until > Millis(0) && !is_fresh(state.until, now);
+        is_due.then(|| Self { run, tenant: tenant.to_owned(), joining: Joining::default() })
     }
 }
 
@@ -96,7 +80,7 @@ impl Store {
         self.write(move |rows| {
             let counter = run.refused(window);
             let count = rows.counted(counter, window.begin)?.saturating_add(1);
-            rows.put_counted(counter, window.begin, count, window.end.after(AFTER_WINDOW))?;
+            rows.put_counted(counter, window.begin, count, Window::counted_until(window.end))?;
             Ok(count)
         })
     }
@@ -114,5 +98,24 @@ pub(super) fn state(rows: &dyn Rows, run: RunKey, now: Millis) -> Stored<RunStat
 pub(super) fn join(rows: &mut dyn Rows, marking: Marking, now: Millis) -> Stored<()> {
     let Marking { run, tenant, joining } = marking;
     let state = state(rows, run, now)?.with(joining);
-    rows.put_note(NoteKind::Run, &Note::new(run.0.hex(), &tenant, now.after(RESTS), &state)?)
+    rows.put_note(NoteKind::Run, &Note::new(run.0.hex(), &tenant, rests_until(now), &state)?)
+}
+
+/// Completes in its run what a write turned out to have done, after its own call had ended without knowing. INVARIANT
+/// (whoever finds out): the call that learns late, whoever looks it up, or an operator. It is kept whether or not some
+/// policy reads runs today: it is rare, and those of tomorrow may.
+pub(super) fn found_out(rows: &mut dyn Rows, before: Option<&Entry>, found: &Entry, now: Millis) -> Stored<()> {
+    let was_unknown = before.is_some_and(|entry| match &entry.state {
+        State::Unknown { .. } => true,
+        State::Open { .. } | State::Done { .. } | State::Failed { .. } => false,
+    });
+    match &found.state {
+        State::Done { .. } if was_unknown => {
+            let Action { tool, tenant, principal, run, .. } = &found.action;
+            let joining = Joining { completed: Some(tool.clone()), ..Joining::default() };
+            let run = RunKey::named(tenant, principal, run);
+            join(rows, Marking { run, tenant: tenant.clone(), joining }, now)
+        }
+        State::Done { .. } | State::Open { .. } | State::Failed { .. } | State::Unknown { .. } => Ok(()),
+    }
 }

@@ -15,7 +15,7 @@ use super::sqlite::{SqliteLedger, SqliteView};
 use super::transact;
 use super::{
     Action, ActionState, Claim, CounterKey, Covered, Drawing, Entry, EntryKey, Finding, LaneKey, Listed, Owner, Page,
-    Rejected, Verdict,
+    Rejected, Verdict, Window,
 };
 use crate::approval::Approval;
 use crate::audit::verify::Row;
@@ -123,11 +123,9 @@ pub(crate) struct Taking {
 }
 
 impl Taking {
-    /// The window that it counts in now: its beginning and its end.
-    pub(super) fn window(&self, now: Millis) -> (Millis, Millis) {
-        let per = u64::try_from(self.per.as_millis()).unwrap_or(u64::MAX).max(1);
-        let begin = now.0 - now.0 % per;
-        (Millis(begin), Millis(begin.saturating_add(per)))
+    /// The window that it counts in now.
+    pub(super) fn window(&self, now: Millis) -> Window {
+        Window::of(now, self.per)
     }
 }
 

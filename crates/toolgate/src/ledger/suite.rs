@@ -121,6 +121,8 @@ stories! {
         a_run_grows_with_each_call_and_only_its_own_principal_has_it
         a_run_that_rests_for_a_day_is_as_good_as_new
         what_a_call_adds_to_its_run_is_written_with_its_outcome_or_not_at_all
+        a_write_that_is_found_out_later_is_completed_in_its_run
+        a_run_that_was_ended_is_not_renewed_by_who_saw_it_before
         a_refusal_is_counted_in_its_window_alone;
     erasing:
         nothing_is_erased_while_an_action_of_theirs_is_in_doubt_unless_that_is_said

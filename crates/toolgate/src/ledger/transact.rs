@@ -162,8 +162,9 @@ pub(super) fn close(
     let lane_version = next_lane_version(rows, entry.as_ref(), now)?;
     let command = Command::Close { owner, attempt, verdict, lane_version, now };
     let closed = match step(key, entry.as_ref(), command) {
-        Ok((entry, consequences)) => {
-            apply(rows, &entry, Change::Moved, &consequences, None, now)?;
+        Ok((closed, consequences)) => {
+            apply(rows, &closed, Change::Moved, &consequences, None, now)?;
+            runs::found_out(rows, entry.as_ref(), &closed, now)?;
             if let Some(marking) = marking {
                 runs::join(rows, marking, now)?;
             }
@@ -209,8 +210,9 @@ pub(super) fn resolve(
     let entry = rows.entry(key)?;
     let lane_version = next_lane_version(rows, entry.as_ref(), now)?;
     let command = Command::Resolve { token, finding, lane_version, now };
-    let Ok((entry, consequences)) = step(key, entry.as_ref(), command) else { return Ok(false) };
-    apply(rows, &entry, Change::Moved, &consequences, None, now)?;
+    let Ok((found, consequences)) = step(key, entry.as_ref(), command) else { return Ok(false) };
+    apply(rows, &found, Change::Moved, &consequences, None, now)?;
+    runs::found_out(rows, entry.as_ref(), &found, now)?;
     append(rows, &record)?;
     Ok(true)
 }
@@ -226,10 +228,11 @@ pub(super) fn rule(
     let entry = rows.entry(key)?;
     let lane_version = next_lane_version(rows, entry.as_ref(), now)?;
     match step(key, entry.as_ref(), Command::Rule { finding, lane_version, now }) {
-        Ok((entry, consequences)) => {
-            apply(rows, &entry, Change::Moved, &consequences, None, now)?;
-            append(rows, &record(&entry))?;
-            Ok(Ok(entry))
+        Ok((found, consequences)) => {
+            apply(rows, &found, Change::Moved, &consequences, None, now)?;
+            runs::found_out(rows, entry.as_ref(), &found, now)?;
+            append(rows, &record(&found))?;
+            Ok(Ok(found))
         }
         Err(rejected) => Ok(Err(rejected)),
     }

@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use super::Stop;
 use super::admit::Admitted;
 use crate::approval::Approval;
-use crate::clock::{Clock, Millis};
+use crate::clock::Clock;
 use crate::contract::Contract;
 use crate::facts::{self, Asker, Facts, Ground};
 use crate::json::canonical;
@@ -26,7 +26,7 @@ use crate::policy::Policies;
 use crate::recovery::{Reconciled, Recovery};
 use crate::redaction::Redactor;
 use crate::refusal::{Code, Effect, Fix, Refusal, Retry};
-use crate::runs::RunState;
+use crate::runs::{RunState, Tracked};
 use crate::standing::{Left, StandingGrant};
 use crate::stoppage::{Spot, Stoppage, View};
 use crate::template::{Scope, visible};
@@ -47,6 +47,8 @@ pub(crate) struct Inform {
     policies: Arc<Policies>,
     clock: Arc<dyn Clock>,
     stops: View,
+    /// What is kept of runs.
+    tracked: Tracked,
 }
 
 /// A call with everything that deciding it needs.
@@ -100,8 +102,9 @@ impl Inform {
         policies: Arc<Policies>,
         clock: Arc<dyn Clock>,
         stops: View,
+        tracked: Tracked,
     ) -> Self {
-        Self { store, lanes: Lanes::default(), facts, recovery, policies, clock, stops }
+        Self { store, lanes: Lanes::default(), facts, recovery, policies, clock, stops, tracked }
     }
 
     /// `gone` ends the waiting of a call whose caller has gone away; what is found goes through `redactor` into the trace.
@@ -167,7 +170,7 @@ impl Inform {
             return Ok(Known::stopped(stoppage));
         }
         let asks = self.policies.may_ask(&admitted.tool().contract.name) || admitted.named_approval().is_some();
-        let mut run = KnownRun::begin(&self.policies, admitted);
+        let mut run = KnownRun::begin(self.tracked, admitted);
         let (mut approval, mut standing) = (None, Vec::new());
         if asks || run.is_kept() {
             let recall = self.recall(admitted, None, &run).await?;
@@ -183,7 +186,7 @@ impl Inform {
         let identity = Identity::of(admitted);
         let mut place = None;
         loop {
-            let mut run = KnownRun::begin(&self.policies, admitted);
+            let mut run = KnownRun::begin(self.tracked, admitted);
             let mut recall = self.recall(admitted, Some(&identity), &run).await?;
             if let Some(stoppage) = recall.stopped {
                 return Ok(Known::stopped(stoppage));
@@ -262,7 +265,12 @@ impl Inform {
         let action = identity.map(|identity| (identity.key, identity.lane));
         let spot = action.map(|_| spot(admitted));
         let question = Question { action, grant: Some(grant), covered, spot, run: run.key() };
-        self.store.recall(question, self.clock.now()).await
+        let now = self.clock.now();
+        let recall = self.store.recall(question, now).await?;
+        if let Some(renewal) = run.renewal(admitted, &recall.run, now) {
+            self.store.join(renewal, now).await?;
+        }
+        Ok(recall)
     }
 
     async fn moved(&self, admitted: &Admitted, identity: &Identity, stamp: Stamp) -> Result<bool, StoreError> {
@@ -492,8 +500,8 @@ impl Informed {
     }
 
     /// What the call adds to its run, having come to this; nothing where nothing of it is kept or new.
-    pub(crate) fn marking(&self, came: Came, now: Millis) -> Option<Marking> {
-        self.known.run.marking(&self.admitted, came, now)
+    pub(crate) fn marking(&self, came: Came) -> Option<Marking> {
+        self.known.run.marking(&self.admitted, came)
     }
 
     pub(crate) fn note(&mut self, stage: &'static str, learned: Learned) {

@@ -22,6 +22,7 @@ use crate::session::Standing;
 use crate::template::visible;
 use crate::trace::Learned;
 
+pub(crate) use observe::Unsaid;
 use observe::Would;
 
 /// The third stage.
@@ -41,7 +42,7 @@ pub(crate) struct Permitted {
     /// What of other people's consent it uses.
     consent: Option<Consent>,
     /// What would have been answered, where the policies are only observed and were against it.
-    would_refuse: Option<Box<Refusal>>,
+    unsaid: Option<Unsaid>,
 }
 
 /// A call that may not run. The proof comes along, so that it can be decided again where the ground has moved.
@@ -81,10 +82,8 @@ impl Permit {
         };
         informed.note("permit", learned);
         match verdict {
-            Verdict::Yes { consent, .. } => Ok(Permitted { informed, consent, would_refuse: None }),
-            Verdict::Anyway(Would { refusal, .. }) => {
-                Ok(Permitted { informed, consent: None, would_refuse: Some(refusal) })
-            }
+            Verdict::Yes { consent, .. } => Ok(Permitted { informed, consent, unsaid: None }),
+            Verdict::Anyway(Would { unsaid, .. }) => Ok(Permitted { informed, consent: None, unsaid: Some(unsaid) }),
             Verdict::No { halt, .. } => {
                 let shown = self.shown(&informed, &halt);
                 Err(Box::new(Denied { informed, halt, shown }))
@@ -254,6 +253,14 @@ impl Denied {
         &self.informed
     }
 
+    /// What is answered, where it is a refusal.
+    pub(crate) fn refusal(&self) -> Option<&Refusal> {
+        match &self.halt {
+            Halt::Refused(refusal) => Some(refusal),
+            Halt::Replayed { .. } | Halt::Pending(_) | Halt::Fault(_) => None,
+        }
+    }
+
     /// The facts that its words show: nobody reads them before what they carry is known of the run.
     pub(crate) fn shown(&self) -> &[String] {
         &self.shown
@@ -285,8 +292,8 @@ impl Permitted {
     }
 
     /// What would have been answered, were the policies enforced.
-    pub(crate) fn would_refuse(&self) -> Option<&Refusal> {
-        self.would_refuse.as_deref()
+    pub(crate) fn unsaid(&self) -> Option<&Unsaid> {
+        self.unsaid.as_ref()
     }
 
     pub(crate) fn note(&mut self, stage: &'static str, learned: Learned) {

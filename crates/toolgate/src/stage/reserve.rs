@@ -169,7 +169,7 @@ impl Reserve {
         let halt = replay(&permitted);
         let now = self.clock.now();
         if let Halt::Replayed { answer, .. } = &halt
-            && let Some(marking) = permitted.informed().marking(came(answer), now)
+            && let Some(marking) = permitted.informed().marking(came(answer))
             && let Err(error) = self.store.join(marking, now).await
         {
             return Stop::fault(error, into_trace(permitted));

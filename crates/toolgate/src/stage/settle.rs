@@ -81,7 +81,7 @@ impl Settle {
         let mut learned = Learned::new().with("effect", answer.effect().as_str());
         let mut recorded = Recorded::Read;
         let informed = ran.reserved().permitted().informed();
-        let marking = |answer: &Answer| informed.marking(came(contract, answer), self.clock.now());
+        let marking = |answer: &Answer| informed.marking(came(contract, answer));
         if ran.reserved().entry().is_none()
             && let Some(marking) = marking(&answer)
             && self.store.join(marking, self.clock.now()).await.is_err()

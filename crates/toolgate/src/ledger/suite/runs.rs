@@ -61,6 +61,48 @@ pub(super) async fn what_a_call_adds_to_its_run_is_written_with_its_outcome_or_n
     assert!(run(store, key, NOW).await.labels.contains("untrusted"));
 }
 
+pub(super) async fn a_write_that_is_found_out_later_is_completed_in_its_run(store: &Store) {
+    let own = RunKey::of(&Session::new(Principal::new("local", "alice"), "acme").in_run("default"));
+    let acts = ["resolved", "ruled", "late", "undone"].map(|name| Act { lane: name, ..Act::new(name) });
+    let [resolved, ruled, late, undone] = &acts;
+    let completed = async || run(store, own, NOW).await.completed;
+    let forget = async || store.write(move |rows| rows.remove_note(rows::NoteKind::Run, &own.hex())).await.unwrap();
+    for act in &acts {
+        open(store, act).await;
+        assert!(close(store, act, 1, Verdict::Unknown).await);
+    }
+    assert!(completed().await.is_empty(), "nobody knows yet");
+
+    store.claim(undone.key(), claim("t", 100), NOW).await.unwrap().unwrap();
+    assert!(resolve(store, undone, "t", Finding::NotDone).await);
+    assert!(completed().await.is_empty(), "it was not done");
+
+    let found = || Finding::Done { answer: "1".into() };
+    store.claim(resolved.key(), claim("t", 100), NOW).await.unwrap().unwrap();
+    assert!(resolve(store, resolved, "t", found()).await);
+    assert!(completed().await.contains("create_refund"), "somebody looked it up");
+
+    forget().await;
+    store.rule(ruled.key(), found(), Box::new(|_| record(Kind::Ruling)), NOW).await.unwrap().unwrap();
+    assert!(completed().await.contains("create_refund"), "an operator said so");
+
+    forget().await;
+    assert!(close(store, late, 1, done("1")).await);
+    assert!(completed().await.contains("create_refund"), "its call learned it late");
+}
+
+pub(super) async fn a_run_that_was_ended_is_not_renewed_by_who_saw_it_before(store: &Store) {
+    let key = HandleKey::of("ses_1", &session("alice", "acme"));
+    store.begin_run(key, "acme", NOW).await.unwrap();
+    let later = Millis(NOW.0 + DAY / 2);
+    assert!(store.renew_run(key, "acme".into(), later).await.unwrap());
+    assert!(store.goes_on(key, "acme", Millis(NOW.0 + DAY)).await.unwrap(), "it was renewed");
+    // Between the look of one call and its renewal another one ends the run.
+    assert!(store.end_run(key, later).await.unwrap());
+    assert!(!store.renew_run(key, "acme".into(), later).await.unwrap());
+    assert!(!store.goes_on(key, "acme", later).await.unwrap());
+}
+
 pub(super) async fn a_refusal_is_counted_in_its_window_alone(store: &Store) {
     let (key, per) = (RunKey::of(&session("alice", "acme")), Duration::from_secs(60));
     let window = Window::of(NOW, per);

@@ -1,21 +1,15 @@
 //! What calls take of limits, and give back.
 
-use std::time::Duration;
-
 use crate::clock::Millis;
 use crate::ledger::rows::{Rows, Stored};
-use crate::ledger::{Hold, Opened, Taking};
-
-/// How long a count outlasts its window. INVARIANT (never over): no process of the store is so far behind that it still
-/// takes in a window whose count is forgotten.
-const AFTER_WINDOW: Duration = Duration::from_secs(60 * 60);
+use crate::ledger::{Hold, Opened, Taking, Window};
 
 /// What an opening takes of limits, if all of them have room for it.
 pub(super) fn take(rows: &dyn Rows, takings: &[Taking], now: Millis) -> Stored<Result<Vec<Hold>, Opened>> {
     let mut holds: Vec<Hold> = Vec::with_capacity(takings.len());
     // What takes nothing fits, also where an edited maximum is exceeded already.
     for (which, taking) in takings.iter().enumerate().filter(|(_, taking)| taking.amount > 0) {
-        let (window, end) = taking.window(now);
+        let Window { begin: window, end } = taking.window(now);
         let already: u64 = holds
             .iter()
             .filter(|hold| hold.counter == taking.counter && hold.window == window)
@@ -49,7 +43,7 @@ pub(super) fn count(rows: &mut dyn Rows, holds: &[Hold], counting: Counting) -> 
             Counting::Return if counted == 0 => continue,
             Counting::Return => counted.saturating_sub(*amount),
         };
-        rows.put_counted(*counter, *window, count, end.after(AFTER_WINDOW))?;
+        rows.put_counted(*counter, *window, count, Window::counted_until(*end))?;
     }
     Ok(())
 }

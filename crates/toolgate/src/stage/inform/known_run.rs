@@ -11,7 +11,7 @@ use crate::runs::{Joining, RunState, Tracked};
 use crate::stage::admit::Admitted;
 use crate::turn::Seat;
 
-/// The run of a call, as far as some policy of the gate reads runs.
+/// The run of a call, as far as the gate keeps runs.
 #[derive(Debug, Default)]
 pub(super) struct KnownRun {
     tracked: Tracked,
@@ -39,8 +39,7 @@ pub(crate) enum Came {
 
 impl KnownRun {
     /// Before anything is looked up.
-    pub(super) fn begin(policies: &Policies, admitted: &Admitted) -> Self {
-        let tracked = policies.tracked();
+    pub(super) fn begin(tracked: Tracked, admitted: &Admitted) -> Self {
         Self {
             tracked,
             state: RunState::default(),
@@ -79,7 +78,12 @@ impl KnownRun {
         reads.any().then(|| self.state.told(reads))
     }
 
-    pub(super) fn marking(&self, admitted: &Admitted, came: Came, now: Millis) -> Option<Marking> {
+    /// What keeps the run, of which `state` was recalled: it goes on with each call that looks it up.
+    pub(super) fn renewal(&self, admitted: &Admitted, state: &RunState, now: Millis) -> Option<Marking> {
+        Marking::renewing(self.key?, admitted.session().tenant(), state, now)
+    }
+
+    pub(super) fn marking(&self, admitted: &Admitted, came: Came) -> Option<Marking> {
         let contract = &admitted.tool().contract;
         let joining = match came {
             Came::Ended { well, shows } => Joining {
@@ -90,6 +94,6 @@ impl KnownRun {
             Came::Refused { labels } => Joining { labels, ..Joining::default() },
         };
         let labels = if self.tracked.labels { joining.labels } else { BTreeSet::new() };
-        Marking::new(self.key?, admitted.session().tenant(), Joining { labels, ..joining }, &self.state, now)
+        Marking::new(self.key?, admitted.session().tenant(), Joining { labels, ..joining }, &self.state)
     }
 }

@@ -11,10 +11,17 @@ use crate::refusal::{Code, Refusal};
 use crate::stage::Halt;
 use crate::stage::inform::Informed;
 
+/// What would have been answered, were the policies enforced. A dry run tells it.
+#[derive(Debug)]
+pub(crate) struct Unsaid {
+    pub(crate) refusal: Box<Refusal>,
+    /// The facts that its words show: nobody reads them before what they carry is known of the run.
+    pub(crate) shown: Vec<String>,
+}
+
 /// What would have been refused, were the policies enforced.
 pub(super) struct Would {
-    /// What would have been answered.
-    pub(super) refusal: Box<Refusal>,
+    pub(super) unsaid: Unsaid,
     /// The rules that say no, or that ask for consent.
     rules: Vec<String>,
     /// For the operator.
@@ -31,14 +38,18 @@ impl Permit {
 
     /// What becomes of a call whose policies are only observed. No approval is asked for, and none is used.
     pub(super) fn observed(&self, informed: &Informed, ask: &Ask<'_>, judgement: Judgement) -> Verdict {
-        let (verdict, rules) = match judgement {
+        let shown = |rule: &str| self.policies.facts_shown(ask.tool, rule);
+        let (verdict, rules, shown) = match judgement {
             Judgement::Permitted { by } => return Verdict::Yes { consent: None, by },
-            Judgement::Forbidden(why) => (forbidden(&why), Vec::new()),
+            Judgement::Forbidden(why) => (forbidden(&why), Vec::new(), Vec::new()),
             Judgement::Rule(hit) => {
                 let rules = hit.all.clone();
                 match still_running(informed, &hit) {
-                    Some(first) => (wait_for(first), rules),
-                    None => (rule(hit), rules),
+                    Some(first) => (wait_for(first), rules, Vec::new()),
+                    None => {
+                        let shown = shown(&hit.id);
+                        (rule(hit), rules, shown)
+                    }
                 }
             }
             Judgement::NeedsApproval { reasons, by } => match self.consent(informed, reasons) {
@@ -46,18 +57,19 @@ impl Permit {
                 Ok(_) => return Verdict::Yes { consent: None, by },
                 Err(missing) => {
                     let rules = rules_of(&missing);
-                    (missing_consent(&missing, &rules), rules)
+                    let shown = rules.iter().flat_map(|rule| shown(rule)).collect();
+                    (missing_consent(&missing, &rules), rules, shown)
                 }
             },
         };
         match verdict {
             Verdict::No { halt: Halt::Refused(refusal), code: _, why, erring } => {
                 // To whoever may not see a tool it would not be there at all.
-                let refusal = match self.policies.visible(ask.tool, ask.session) {
-                    true => refusal,
-                    false => Box::new(Refusal::before(Code::UnknownTool)),
+                let unsaid = match self.policies.visible(ask.tool, ask.session) {
+                    true => Unsaid { refusal, shown },
+                    false => Unsaid { refusal: Box::new(Refusal::before(Code::UnknownTool)), shown: Vec::new() },
                 };
-                Verdict::Anyway(Would { refusal, rules, why, erring })
+                Verdict::Anyway(Would { unsaid, rules, why, erring })
             }
             other @ (Verdict::Yes { .. } | Verdict::No { .. } | Verdict::Anyway(_)) => other,
         }
@@ -68,10 +80,10 @@ impl Would {
     /// What the record tells of it.
     pub(super) fn told(&self) -> Value {
         let mut told = Map::from_iter([
-            ("code".to_owned(), Value::from(self.refusal.code().as_str())),
+            ("code".to_owned(), Value::from(self.unsaid.refusal.code().as_str())),
             ("why".to_owned(), Value::from(self.why.as_str())),
         ]);
-        if let Some(rule) = self.refusal.rule_id() {
+        if let Some(rule) = self.unsaid.refusal.rule_id() {
             told.insert("rule".to_owned(), rule.into());
         }
         if !self.rules.is_empty() {
