@@ -97,7 +97,7 @@ impl Joining {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "a test may panic")]
+#[allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "a test may panic")]
 mod tests {
     use super::*;
 
@@ -120,7 +120,7 @@ mod tests {
         let run = RunState { calls: 3, ..RunState::default() }.with(labelled(&["untrusted"]));
         let text = serde_json::to_string(&run).unwrap();
         assert_eq!(text, r#"{"calls":3,"labels":["untrusted"]}"#);
-        assert_eq!(serde_json::from_value::<RunState>(serde_json::from_str(&text).unwrap()).unwrap(), run);
+        assert_eq!(serde_json::from_str::<RunState>(&text).unwrap(), run);
     }
 
     #[test]

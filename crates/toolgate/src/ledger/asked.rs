@@ -58,6 +58,9 @@ impl Asking {
     }
 }
 
+/// The records of an approval that another one takes the place of, and of that other one.
+pub(crate) type Exchange = Box<dyn FnOnce(&Approval, &Approval) -> [Record; 2] + Send>;
+
 impl Store {
     /// Asks for approval; one a call.
     pub(crate) fn propose(
@@ -83,12 +86,7 @@ impl Store {
 
     /// Asks for an edited call in the place of an approval. The records, of the old one and of the new one, are written
     /// only where it counts.
-    pub(crate) fn edit(
-        &self,
-        edit: Edit,
-        records: Box<dyn FnOnce(&Approval, &Approval) -> [Record; 2] + Send>,
-        now: Millis,
-    ) -> Pending<'_, Result<Proposed, NotDecided>> {
+    pub(crate) fn edit(&self, edit: Edit, records: Exchange, now: Millis) -> Pending<'_, Result<Proposed, NotDecided>> {
         self.write_at(now, move |rows, now| transact::edit(rows, edit, records, now))
     }
 

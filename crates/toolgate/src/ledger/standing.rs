@@ -35,6 +35,9 @@ pub(crate) struct Drawing {
     pub(crate) amount: u64,
 }
 
+/// Whether somebody may take a grant back.
+pub(crate) type May = Box<dyn FnOnce(&StandingGrant) -> Result<(), NotGranted> + Send>;
+
 /// How many standing grants a tenant may have, and one person for one tool.
 const IN_TENANT: usize = 1000;
 const OF_ONE: usize = 20;
@@ -56,7 +59,7 @@ impl Store {
     pub(crate) fn revoke(
         &self,
         id: String,
-        may: Box<dyn FnOnce(&StandingGrant) -> Result<(), NotGranted> + Send>,
+        may: May,
         record: Box<dyn FnOnce(&StandingGrant) -> Record + Send>,
         now: Millis,
     ) -> Pending<'_, Result<(StandingGrant, Left), NotGranted>> {
