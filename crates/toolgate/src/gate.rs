@@ -22,6 +22,7 @@ mod runs;
 #[cfg(test)]
 mod sameness;
 mod sessions;
+mod sought;
 mod standing;
 #[cfg(test)]
 mod steadiness;

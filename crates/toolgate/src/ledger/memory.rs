@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard};
 use super::rows::{Change, Lane, Mark, Note, NoteKind, Rows, Stored, Transact};
 use super::store::Pending;
 use super::{CounterKey, Entry, EntryKey, GrantKey, LaneKey, Owner, State, StoreError};
-use crate::approval::{Approval, ApprovalState};
+use crate::approval::{Approval, ApprovalState, Sought};
 use crate::audit::{Head, Sealed};
 use crate::clock::Millis;
 use crate::vault::{GateKey, Salt, Subject};
@@ -307,9 +307,9 @@ impl Rows for Tables {
         Ok(self.approvals.iter().rev().filter(of_call).cloned().collect())
     }
 
-    fn approvals_of_tenant(&self, tenant: &str, limit: usize) -> Stored<Vec<Approval>> {
-        let of_tenant = self.approvals.iter().rev().filter(|approval| approval.tenant == tenant);
-        Ok(of_tenant.take(limit).cloned().collect())
+    fn approvals_of_tenant(&self, tenant: &str, sought: &Sought, now: Millis) -> Stored<Vec<Approval>> {
+        let wanted = |approval: &&Approval| approval.tenant == tenant && sought.fits(approval, now);
+        Ok(self.approvals.iter().rev().filter(wanted).take(sought.most).cloned().collect())
     }
 
     fn count_pending(&self, tenant: &str, principal: &str, now: Millis) -> Stored<usize> {

@@ -5,7 +5,7 @@ use serde::de::DeserializeOwned;
 
 use super::store::Pending;
 use super::{ActionState, CounterKey, Entry, EntryKey, GrantKey, LaneKey, Owner, StoreError};
-use crate::approval::Approval;
+use crate::approval::{Approval, Sought};
 use crate::audit::verify::Row;
 use crate::audit::{Head, Sealed};
 use crate::clock::Millis;
@@ -84,8 +84,8 @@ pub(super) trait Rows {
     fn forget_approvals(&mut self, until: Millis, limit: usize) -> Stored<usize>;
     /// All approvals of one call, newest first.
     fn approvals_of_call(&self, call: &GrantKey) -> Stored<Vec<Approval>>;
-    /// At most `limit` approvals of one tenant, newest first.
-    fn approvals_of_tenant(&self, tenant: &str, limit: usize) -> Stored<Vec<Approval>>;
+    /// The approvals of one tenant that are sought, as they stand at `now`, newest first.
+    fn approvals_of_tenant(&self, tenant: &str, sought: &Sought, now: Millis) -> Stored<Vec<Approval>>;
     /// The number of approvals that wait for somebody and have not expired.
     fn count_pending(&self, tenant: &str, principal: &str, now: Millis) -> Stored<usize>;
     /// As [`count_pending`](Self::count_pending), whoever of the tenant asked.

@@ -95,7 +95,8 @@ stories! {
         a_granted_approval_is_preferred_and_never_proposed
         a_pending_approval_of_other_policies_does_not_stand
         a_decision_that_does_not_count_leaves_nothing
-        approvals_are_listed_newest_first_by_tenant;
+        approvals_are_listed_newest_first_by_tenant
+        what_waits_is_found_however_much_was_asked_since;
     standing:
         a_standing_grant_covers_no_more_than_it_says
         what_did_not_happen_is_given_back_to_a_standing_grant_and_what_is_unknown_is_not
