@@ -110,7 +110,8 @@ stories! {
         an_edit_takes_the_place_of_what_waited_or_leaves_nothing
         an_edit_to_what_waits_already_asks_nothing_anew
         what_is_to_be_told_is_kept_with_what_is_asked_and_told_by_one_alone
-        what_was_answered_or_has_expired_is_told_no_more;
+        what_was_answered_or_has_expired_is_told_no_more
+        what_is_new_is_told_before_what_nobody_took_in;
     notes:
         a_note_is_found_by_its_kind_and_key_and_listed_by_its_scope
         a_note_is_forgotten_from_its_end_on;
