@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::rejection::PathRejection;
-use axum::extract::{Path, State};
+use axum::extract::{Path, RawQuery, State};
 use axum::http::header::{HeaderMap, HeaderName};
 use axum::http::{Request, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -48,8 +48,10 @@ pub(super) async fn end(
     State(door): State<Arc<Door>>,
     handle: Result<Path<String>, PathRejection>,
     headers: HeaderMap,
+    RawQuery(query): RawQuery,
 ) -> Result<Response, Problem> {
     let session = door.admit(&headers, Scope::CreateSessions)?;
+    Query::read(query.as_deref(), &[])?;
     let Ok(Path(handle)) = handle else { return Err(unknown()) };
     ended(&door, &session, &handle).await
 }
