@@ -13,6 +13,7 @@ mod cases;
 mod checkpoints;
 pub mod cli;
 pub mod config;
+mod here;
 pub mod http;
 pub mod identity;
 mod import;

@@ -6,7 +6,7 @@ mod request;
 mod tests;
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -27,6 +27,8 @@ pub(crate) struct Messenger {
 /// The thread. It ends when it is told to, or when nobody is left to tell it.
 struct Running {
     end: Sender<()>,
+    /// After which moment it begins no request, once it is to end.
+    last: Arc<OnceLock<Instant>>,
     thread: JoinHandle<()>,
 }
 
@@ -37,11 +39,18 @@ struct Work {
     say: Say,
     /// When the operator was last told of a failure, while it lasts.
     failed: Option<Instant>,
+    /// When the store is looked at next: the longer nobody takes anything, the later.
+    pause: Duration,
+    last: Arc<OnceLock<Instant>>,
     runtime: tokio::runtime::Runtime,
 }
 
 /// How often the store is looked at.
 const LOOK: Duration = Duration::from_millis(500);
+/// How seldom, at most, while nobody takes anything.
+const LONGEST_LOOK: Duration = Duration::from_secs(10);
+/// How long it goes on telling at its end. One request more may be on its way then.
+const LAST: Duration = Duration::from_secs(10);
 /// How long nobody else tells of what this process tells of: longer than a request may take.
 const LEASE: Duration = Duration::from_secs(30);
 const FIRST_RETRY: Duration = Duration::from_secs(2);
@@ -65,19 +74,28 @@ impl Messenger {
             desk: Desk::new(&wanted.url, &secret),
             say: self.say.clone(),
             failed: None,
+            pause: LOOK,
+            last: Arc::default(),
             runtime: runtime.map_err(|error| broken(error.to_string()))?,
         };
-        let (end, ended) = channel();
+        let ((end, ended), last) = (channel(), Arc::clone(&work.last));
         let thread = thread::Builder::new().name("messenger".into()).spawn(move || work.go_on(&ended));
         let thread = thread.map_err(|error| broken(error.to_string()))?;
-        *self.running.lock().unwrap_or_else(PoisonError::into_inner) = Some(Running { end, thread });
+        *self.running.lock().unwrap_or_else(PoisonError::into_inner) = Some(Running { end, last, thread });
         Ok(())
     }
 
-    /// Tells what there is to tell, once, and ends. What could not be told waits for the next process on the store.
+    /// Tells what there is to tell, once and for some seconds at most, and ends. What could not be told waits for the next
+    /// process on the store.
     pub(crate) fn finish(&self) {
+        self.finish_within(LAST);
+    }
+
+    fn finish_within(&self, time: Duration) {
         let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(Running { end, thread }) = running {
+        if let Some(Running { end, last, thread }) = running {
+            // A round that is under way hears of it too.
+            let _ = last.set(Instant::now() + time);
             // A thread that has panicked cannot be told.
             let _ = end.send(());
             let _ = thread.join();
@@ -94,7 +112,7 @@ impl std::fmt::Debug for Messenger {
 impl Work {
     fn go_on(&mut self, ended: &Receiver<()>) {
         loop {
-            match ended.recv_timeout(LOOK) {
+            match ended.recv_timeout(self.pause) {
                 Err(RecvTimeoutError::Timeout) => self.round(),
                 Ok(()) => {
                     self.round();
@@ -105,9 +123,9 @@ impl Work {
         }
     }
 
-    /// Tells of what waits, until there is nothing left or something is not taken.
+    /// Tells of what waits, until there is nothing left, something is not taken, or it is to end.
     fn round(&mut self) {
-        loop {
+        while self.last.get().is_none_or(|last| Instant::now() < *last) {
             let taken = self.runtime.block_on(self.store.untold(LEASE, SystemClock.now()));
             match taken {
                 Ok(None) => return,
@@ -125,6 +143,7 @@ impl Work {
     fn tell(&mut self, untold: &Untold) -> bool {
         match self.desk.tell(&untold.approval, SystemClock.now()) {
             Ok(()) => {
+                self.pause = LOOK;
                 if self.failed.take().is_some() {
                     (self.say)(Said::Note("approvals that wait are told of again".into()));
                 }
@@ -147,12 +166,17 @@ impl Work {
     }
 
     fn failed(&mut self, why: &str) {
+        self.pause = seldomer(self.pause);
         if self.failed.is_none_or(|told| told.elapsed() >= SILENCE) {
             let text = format!("nobody was told of an approval that waits: {why}; it is tried again until it expires");
             (self.say)(Said::Failure(Failure::new(FailureCode::WebhookFailed, text)));
             self.failed = Some(Instant::now());
         }
     }
+}
+
+fn seldomer(pause: Duration) -> Duration {
+    pause.saturating_mul(2).min(LONGEST_LOOK)
 }
 
 /// How long to wait after so many tries.

@@ -1,5 +1,7 @@
 //! Approvals: a person's consent to one exact call, bound to it and used up by it.
 
+mod sought;
+
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
@@ -11,6 +13,8 @@ use crate::json::Digest;
 use crate::leniency::Used;
 use crate::redaction::Redaction;
 use crate::session::{Principal, Session};
+
+pub use sought::{LISTED, Sought, Status};
 
 /// A pending or decided approval of one exact call.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -176,13 +180,7 @@ impl Approval {
 
     /// The name of the state at `now`, expiry included.
     pub fn state_at(&self, now: Millis) -> &'static str {
-        match &self.state {
-            ApprovalState::Pending | ApprovalState::Granted if self.expires_at <= now => "expired",
-            ApprovalState::Pending => "pending",
-            ApprovalState::Granted => "granted",
-            ApprovalState::Denied => "denied",
-            ApprovalState::Used { .. } => "used",
-        }
+        self.status_at(now).as_str()
     }
 
     /// Whether this asks the same as `other`, under the same policies.

@@ -22,6 +22,7 @@ mod runs;
 #[cfg(test)]
 mod sameness;
 mod sessions;
+mod sought;
 mod standing;
 #[cfg(test)]
 mod steadiness;
@@ -74,6 +75,7 @@ use recorder::Recorder;
 use records::Heading;
 pub use rejudge::{Decided, Ended, Recorded, Undecided, Unhidden};
 pub use rulings::{NotRuled, Ruling};
+pub use sessions::{MOST_RUNS, NotBegun};
 pub use stops::{LONGEST_STOP, LONGEST_WHY, NotLifted, NotStopped, lift, stop, stops, time};
 use turns::Taken;
 

@@ -4,11 +4,12 @@ mod grants;
 
 mod edit;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use serde_json::Value;
-use toolgate::approval::{Approval, Decision, NotDecided};
+use toolgate::approval::{Approval, Decision, LISTED, NotDecided, Sought, Status};
 use toolgate::clock::Millis;
 use toolgate::session::Session;
 
@@ -132,7 +133,7 @@ impl Approvals {
         match self.action {
             Action::List { common } => {
                 let session = common.session(&loaded)?;
-                let approvals = loaded.gate.approvals(&session).await?;
+                let approvals = listed(&loaded, &session, now).await?;
                 match common.json {
                     true => output.json(&approvals.iter().map(|one| shown::approval(one, now)).collect::<Vec<Value>>()),
                     false => approvals.iter().for_each(|one| output.line(&summary(one, now))),
@@ -177,6 +178,18 @@ impl Common {
         let Loaded { identity, operator_speaks, .. } = loaded;
         Ok(identity.approver(self.user.as_deref(), self.tenant.as_deref(), *operator_speaks)?)
     }
+}
+
+/// The newest approvals, and behind them what is older and waits still.
+async fn listed(loaded: &Loaded, session: &Session, now: Millis) -> Result<Vec<Approval>, Failure> {
+    let mut listed = loaded.gate.approvals_sought(session, Sought::default(), now).await?;
+    if listed.len() < LISTED {
+        return Ok(listed);
+    }
+    let waiting = loaded.gate.approvals_sought(session, Sought::of(Status::Pending), now).await?;
+    let newest: BTreeSet<String> = listed.iter().map(|one| one.id.clone()).collect();
+    listed.extend(waiting.into_iter().filter(|one| !newest.contains(&one.id)));
+    Ok(listed)
 }
 
 async fn decide(

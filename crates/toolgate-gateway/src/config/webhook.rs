@@ -7,6 +7,8 @@ use data_encoding::BASE64;
 use toolgate::fields::{Fields, Problems};
 use ureq::http::Uri;
 
+use crate::here::is_here;
+
 /// Who is told of approvals that wait.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Webhook {
@@ -117,10 +119,9 @@ fn address(text: &str) -> Option<Uri> {
     let url: Uri = text.parse().ok()?;
     let host = url.host().filter(|host| !host.is_empty())?;
     let named = url.authority().is_some_and(|authority| authority.as_str().contains('@'));
-    let here = matches!(host, "localhost" | "127.0.0.1" | "[::1]");
     let fits = match url.scheme_str() {
         Some("https") => true,
-        Some("http") => here,
+        Some("http") => is_here(host),
         Some(_) | None => false,
     };
     (fits && !named).then_some(url)
@@ -133,7 +134,13 @@ mod tests {
 
     #[test]
     fn a_webhook_is_reached_by_https_or_on_this_machine() {
-        for text in ["https://a.example/x", "http://127.0.0.1:9/x", "http://[::1]:9/x", "http://localhost/x"] {
+        for text in [
+            "https://a.example/x",
+            "http://127.0.0.1:9/x",
+            "http://127.0.0.2/x",
+            "http://[::1]:9/x",
+            "http://localhost/x",
+        ] {
             assert!(address(text).is_some(), "{text}");
         }
         for text in

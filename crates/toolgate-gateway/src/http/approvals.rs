@@ -9,7 +9,7 @@ use axum::extract::{Path, RawQuery, State};
 use axum::http::{HeaderMap, Request};
 use axum::response::Response;
 use serde_json::{Value, json};
-use toolgate::approval::{Approval, Capacity, Decision, NotDecided};
+use toolgate::approval::{Approval, Capacity, Decision, LISTED as MOST, NotDecided, Sought, Status};
 use toolgate::fields::parse_span;
 use toolgate::gate::NotEdited;
 use toolgate::json::Limits;
@@ -22,10 +22,8 @@ use super::query::Query;
 use crate::identity::Scope;
 use crate::shown;
 
-/// The states by which a list can be narrowed.
-const STATES: [&str; 5] = ["pending", "granted", "denied", "used", "expired"];
 /// How many are listed where nothing is said, and at most: the newest.
-const LISTED: (usize, usize) = (100, 1000);
+const LISTED: (usize, usize) = (100, MOST);
 /// How long a request waits for an answer at most.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
@@ -83,16 +81,12 @@ pub(super) async fn list(
 pub(super) async fn listed(door: &Door, asker: &Asker, query: Option<&str>) -> Result<Response, Problem> {
     let query = Query::read(query, &["state", "limit"])?;
     let limit = query.limit(LISTED.0, LISTED.1)?;
-    let wanted = query.text("state");
-    if wanted.is_some_and(|wanted| !STATES.contains(&wanted)) {
-        let problem = Problem::new(Kind::BadQuery, "an approval is never in such a state");
-        return Err(problem.hint(format!("known: {}", STATES.join(", "))));
-    }
-    let now = door.gate().now();
-    let approvals = door.gate().approvals(&asker.session).await.map_err(|fault| door.unavailable(&fault))?;
-    let seen = approvals.iter().filter(|one| asker.sees(one));
-    let of_state = seen.filter(|one| wanted.is_none_or(|wanted| one.state_at(now) == wanted));
-    let listed: Vec<Value> = of_state.take(limit).map(|one| shown::approval(one, now)).collect();
+    let status = query.text("state").map(|name| Status::named(name).ok_or_else(unknown_state)).transpose()?;
+    let requester = (!asker.sees_all).then(|| asker.session.principal().clone());
+    let (now, sought) = (door.gate().now(), Sought { status, requester, most: limit });
+    let found = door.gate().approvals_sought(&asker.session, sought, now).await;
+    let found = found.map_err(|fault| door.unavailable(&fault))?;
+    let listed: Vec<Value> = found.iter().map(|one| shown::approval(one, now)).collect();
     Ok(json_response(&json!({ "approvals": listed })))
 }
 
@@ -123,6 +117,11 @@ pub(super) async fn shown_by(door: &Door, asker: &Asker, id: &str, query: Option
     }
     let approval = found.ok_or_else(|| not_decided(&NotDecided::Missing))?;
     Ok(json_response(&shown::approval(&approval, gate.now())))
+}
+
+fn unknown_state() -> Problem {
+    let known = Status::ALL.map(Status::as_str).join(", ");
+    Problem::new(Kind::BadQuery, "an approval is never in such a state").hint(format!("known: {known}"))
 }
 
 /// How long a program is ready to wait for an answer.

@@ -1,7 +1,10 @@
 //! A JSON body while it is read: one object, each member at most once, no member that is not known, and everything that
 //! is wrong told at once.
 
+use std::time::Duration;
+
 use serde_json::Value;
+use toolgate::fields::parse_span;
 use toolgate::json::{self, Flaw, Limits};
 
 use super::problem::{Kind, Problem};
@@ -45,6 +48,16 @@ impl<'a> Members<'a> {
                 None
             }
         }
+    }
+
+    /// A span of time that must be there.
+    pub(super) fn span(&mut self, name: &'static str) -> Option<Duration> {
+        let text = self.text(name)?;
+        let span = parse_span(&text);
+        if span.is_none() {
+            self.problem(&format!("/{name}"), "format", "expected a span of time such as 30m, 12h or 7d");
+        }
+        span
     }
 
     /// Any value, where it is given.

@@ -1,7 +1,6 @@
 //! `/v1/grants`: consent that a person gives beforehand to a bounded set of another person's calls.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::rejection::PathRejection;
@@ -9,7 +8,6 @@ use axum::extract::{Path, RawQuery, State};
 use axum::http::{HeaderMap, Request};
 use axum::response::Response;
 use serde_json::{Value, json};
-use toolgate::fields::parse_span;
 use toolgate::json::Limits;
 use toolgate::session::{Principal, Session};
 use toolgate::standing::{Granting, NotGranted, Refused};
@@ -75,7 +73,7 @@ fn asked(body: &[u8], session: &Session) -> Result<Granting, Problem> {
     let to = person(&mut members, session);
     let (calls, sum) = (count(&mut members, "calls"), count(&mut members, "sum"));
     let of = optional(&mut members, "of");
-    let lasts = members.text("for").and_then(|text| span(&mut members, &text));
+    let lasts = members.span("for");
     members.end()?;
     match (tool, rule, to, lasts) {
         (Some(tool), Some(rule), Some(to), Some(lasts)) => Ok(Granting { tool, rule, to, calls, sum, of, lasts }),
@@ -116,14 +114,6 @@ fn optional(members: &mut Members<'_>, name: &'static str) -> Option<String> {
         members.problem(&format!("/{name}"), "type", "expected a string");
     }
     value.as_str().map(str::to_owned)
-}
-
-fn span(members: &mut Members<'_>, text: &str) -> Option<Duration> {
-    let span = parse_span(text);
-    if span.is_none() {
-        members.problem("/for", "format", "expected a span of time such as 30m, 1h or 7d");
-    }
-    span
 }
 
 fn not_granted(not: &NotGranted) -> Problem {

@@ -56,6 +56,7 @@ pub(crate) enum Kind {
     GrantNotYours,
     NoSuchGrant,
     TooManyGrants,
+    TooManySessions,
     EditRefused,
     Overloaded,
     Unavailable,
@@ -112,6 +113,7 @@ impl Kind {
             Self::GrantNotYours => row("grant_not_yours", S::FORBIDDEN, "Somebody else gives this standing grant"),
             Self::NoSuchGrant => row("grant_missing", S::NOT_FOUND, "There is no such standing grant"),
             Self::TooManyGrants => row("too_many_grants", S::CONFLICT, "There are too many standing grants"),
+            Self::TooManySessions => row("too_many_sessions", S::CONFLICT, "Too many sessions of the caller go on"),
             Self::EditRefused => row("edit_refused", S::UNPROCESSABLE_ENTITY, "The edited call cannot be asked for"),
             Self::Overloaded => row("overloaded", S::SERVICE_UNAVAILABLE, "The gate has too much to do"),
             Self::Unavailable => row("unavailable", S::SERVICE_UNAVAILABLE, "The gate cannot take calls now"),
@@ -215,7 +217,7 @@ mod tests {
 
     use super::*;
 
-    const ALL: [Kind; 34] = [
+    const ALL: [Kind; 35] = [
         Kind::AmbiguousRequest,
         Kind::WrongHost,
         Kind::ForeignOrigin,
@@ -246,6 +248,7 @@ mod tests {
         Kind::GrantNotYours,
         Kind::NoSuchGrant,
         Kind::TooManyGrants,
+        Kind::TooManySessions,
         Kind::EditRefused,
         Kind::Overloaded,
         Kind::Unavailable,

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::rejection::PathRejection;
-use axum::extract::{Path, State};
+use axum::extract::{Path, RawQuery, State};
 use axum::http::header::{HeaderMap, HeaderName};
 use axum::http::{Request, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
+use toolgate::gate::NotBegun;
 use toolgate::json::Limits;
 use toolgate::session::Session;
 
@@ -35,7 +36,11 @@ pub(super) async fn begun(door: &Door, session: &Session, body: &[u8]) -> Result
     if !body.is_empty() {
         Members::read(body, &Limits { size: body.len(), ..Limits::default() })?.end()?;
     }
-    let handle = door.gate().begin_run(session).await.map_err(|fault| door.unavailable(&fault))?;
+    let handle = door.gate().begin_run(session).await.map_err(|not| match not {
+        NotBegun::TooMany => Problem::new(Kind::TooManySessions, not.to_string())
+            .hint("`DELETE /v1/sessions/HANDLE` ends one; each ends by itself when it has rested for 24 hours"),
+        NotBegun::Fault(fault) => door.unavailable(&fault),
+    })?;
     Ok((StatusCode::CREATED, json_response(&json!({ "session": handle }))).into_response())
 }
 
@@ -43,8 +48,10 @@ pub(super) async fn end(
     State(door): State<Arc<Door>>,
     handle: Result<Path<String>, PathRejection>,
     headers: HeaderMap,
+    RawQuery(query): RawQuery,
 ) -> Result<Response, Problem> {
     let session = door.admit(&headers, Scope::CreateSessions)?;
+    Query::read(query.as_deref(), &[])?;
     let Ok(Path(handle)) = handle else { return Err(unknown()) };
     ended(&door, &session, &handle).await
 }

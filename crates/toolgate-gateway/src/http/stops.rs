@@ -8,7 +8,6 @@ use axum::extract::{Path, RawQuery, State};
 use axum::http::{HeaderMap, Request};
 use axum::response::Response;
 use serde_json::{Value, json};
-use toolgate::fields::parse_span;
 use toolgate::gate::{NotLifted, NotStopped};
 use toolgate::json::Limits;
 use toolgate::session::Session;
@@ -41,14 +40,7 @@ pub(super) async fn set(State(door): State<Arc<Door>>, request: Request<Body>) -
     Query::read(parts.uri.query(), &[])?;
     let body = door.read(&parts.headers, body).await?;
     let mut members = Members::read(&body, &Limits { size: body.len(), ..Limits::default() })?;
-    let (tool, why) = (members.text("tool"), members.text("why"));
-    let lasts = members.text("for").and_then(|text| {
-        let span = parse_span(&text);
-        if span.is_none() {
-            members.problem("/for", "format", "expected a span of time such as 30m, 12h or 7d");
-        }
-        span
-    });
+    let (tool, why, lasts) = (members.text("tool"), members.text("why"), members.span("for"));
     members.end()?;
     // What is missing was told.
     let (Some(tool), Some(why), Some(lasts)) = (tool, why, lasts) else {

@@ -4,6 +4,7 @@
 
 use std::sync::{Arc, Mutex};
 
+use axum::extract::{Path, RawQuery, State};
 use axum::response::Response;
 use http_body_util::BodyExt;
 use schemars::JsonSchema;
@@ -151,6 +152,31 @@ async fn an_approval_is_found_answered_once_and_by_whom_it_asks_for() {
 }
 
 #[tokio::test]
+async fn what_waits_is_listed_however_much_was_asked_since() {
+    let door = door(gate());
+    let first = pay(&door, 900).await["error"]["approval"]["id"].clone();
+    for cents in 901..904 {
+        let id = pay(&door, cents).await["error"]["approval"]["id"].as_str().unwrap().to_owned();
+        let deny = br#"{"decision":"deny"}"#;
+        assert!(approvals::decided(&door, &of(mia()), Capacity::Any, &id, deny).await.is_ok());
+    }
+    let waiting = body(approvals::listed(&door, &of(mia()), Some("state=pending&limit=1")).await).await;
+    assert_eq!(waiting["approvals"][0]["id"], first);
+    let denied = body(approvals::listed(&door, &of(mia()), Some("state=denied")).await).await;
+    assert_eq!(denied["approvals"].as_array().unwrap().len(), 3);
+}
+
+#[tokio::test]
+async fn a_caller_who_holds_as_many_sessions_as_may_go_on_is_told_so() {
+    let door = door(gate());
+    for _ in 0..toolgate::gate::MOST_RUNS {
+        assert!(sessions::begun(&door, &alice(), b"").await.is_ok());
+    }
+    assert_eq!(code(sessions::begun(&door, &alice(), b"").await), "409 too_many_sessions");
+    assert!(sessions::begun(&door, &mia(), b"").await.is_ok());
+}
+
+#[tokio::test]
 async fn the_ledger_tells_what_became_of_actions_and_not_what_they_were() {
     let door = door(gate());
     let first = pay(&door, 1).await;
@@ -244,6 +270,10 @@ async fn a_session_is_begun_used_and_ended_by_its_own_caller_and_nobody_else_lea
     let unknown = sessions::within(&door, mia(), &shown("ses_00000000000000000000000000000000")).await.err();
     assert_eq!(json!(foreign.unwrap()), json!(unknown.unwrap()));
     assert_eq!(code(sessions::ended(&door, &mia(), &handle).await), "404 no_such_session");
+    let query = RawQuery(Some("keep=yes".into()));
+    let (door, path) = (Arc::new(door), Ok(Path(handle.clone())));
+    let strict = sessions::end(State(Arc::clone(&door)), path, Default::default(), query).await;
+    assert_eq!(code(strict), "400 bad_query", "what is not known is not passed over");
     assert!(sessions::ended(&door, &alice(), &handle).await.is_ok());
     let ended = sessions::within(&door, alice(), &shown(&handle)).await.err();
     assert_eq!(json!(ended.unwrap())["code"], "no_such_session");

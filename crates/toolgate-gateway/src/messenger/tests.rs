@@ -4,7 +4,6 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
-use std::sync::{Arc, Mutex};
 
 use data_encoding::BASE64;
 use ring::hmac;
@@ -46,6 +45,11 @@ struct Listener {
 
 impl Listener {
     fn answering(statuses: &'static [&'static str]) -> Self {
+        Self::answering_after(Duration::ZERO, statuses)
+    }
+
+    /// One that takes its time for each answer.
+    fn answering_after(time: Duration, statuses: &'static [&'static str]) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}/hook?key=own", listener.local_addr().unwrap());
         let heard: Arc<Mutex<Vec<Heard>>> = Arc::default();
@@ -71,6 +75,7 @@ impl Listener {
                 let mut body = vec![0; length];
                 stream.read_exact(&mut body).unwrap();
                 told.lock().unwrap().push(Heard { headers, body: String::from_utf8(body).unwrap() });
+                thread::sleep(time);
                 let status = statuses.get(count).or(statuses.last()).unwrap();
                 let answer =
                     format!("HTTP/1.1 {status}\r\ncontent-length: 0\r\nconnection: close\r\nlocation: /there\r\n\r\n");
@@ -212,6 +217,51 @@ fn two_processes_do_not_both_tell_of_one() {
     two.finish();
     let heard: Vec<String> = listener.heard().iter().map(|one| one.data()["id"].as_str().unwrap().to_owned()).collect();
     assert_eq!((heard.len(), heard.into_iter().collect()), (ids.len(), ids));
+}
+
+#[test]
+fn an_end_does_not_wait_for_all_that_is_still_to_be_told() {
+    let store = Store::memory();
+    let gate = gate(&store);
+    let all: std::collections::BTreeSet<String> = (0..8).map(|cents| ask(&gate, 900 + cents)).collect();
+    let slow = Listener::answering_after(Duration::from_millis(300), &["200 OK"]);
+    let (telling, _, _secret) = messenger(&slow);
+    telling.attend(&store).unwrap();
+    slow.wait_for(1);
+    telling.finish_within(Duration::ZERO);
+    let heard = slow.heard();
+    assert!(heard.len() <= 2, "a round that is under way ends too: {}", heard.len());
+    // What is left, the next process tells.
+    let next = Listener::answering(&["200 OK"]);
+    let (telling, _, _secret) = messenger(&next);
+    telling.attend(&store).unwrap();
+    telling.finish();
+    let heard = heard.iter().chain(&next.heard()).map(|one| one.data()["id"].as_str().unwrap().to_owned()).collect();
+    assert_eq!(all, heard);
+}
+
+#[test]
+fn nobody_who_does_not_answer_is_asked_twice_a_second() {
+    let store = Store::memory();
+    let gate = gate(&store);
+    for cents in 0..8 {
+        ask(&gate, 900 + cents);
+    }
+    let listener = Listener::answering(&["503 Busy"]);
+    let (messenger, _, _secret) = messenger(&listener);
+    messenger.attend(&store).unwrap();
+    listener.wait_for(1);
+    // One second after the first, and two after the second.
+    thread::sleep(Duration::from_millis(2_500));
+    assert!(listener.heard().len() <= 2, "{}", listener.heard().len());
+    let mut pause = LOOK;
+    let pauses: Vec<u128> = std::iter::repeat_with(|| {
+        pause = seldomer(pause);
+        pause.as_millis()
+    })
+    .take(6)
+    .collect();
+    assert_eq!(pauses, [1_000, 2_000, 4_000, 8_000, 10_000, 10_000]);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use std::sync::{Arc, OnceLock, Weak};
 
 use serde_json::{Map, Value, json};
+use toolgate::approval::{self, Sought};
 use toolgate::backend::{Answer, Backend, Dispatch, Found, Looking, Lookup, Running};
 use toolgate::contract::Access;
 
@@ -97,9 +98,10 @@ async fn status(wrapped: &Wrapped) -> Value {
     put("writes", json!(writes(&wrapped.writes)));
     if let Some(gate) = desk.as_ref().and_then(|desk| desk.opened()) {
         let now = gate.now();
-        let approvals = gate.approvals(&wrapped.session).await.unwrap_or_default();
-        let waiting = approvals.iter().filter(|approval| approval.state_at(now) == "pending");
+        let waiting = gate.approvals_sought(&wrapped.session, Sought::of(approval::Status::Pending), now).await;
         let waiting: Vec<Value> = waiting
+            .unwrap_or_default()
+            .iter()
             .map(|approval| {
                 json!({
                     "approval": approval.id, "tool": approval.tool, "until": approval.expires_at.to_string(),

@@ -40,7 +40,7 @@ struct Answer {
 }
 
 /// What an answer is the answer to. INVARIANT (nobody else's): the tool and its contract, whose look it was with all that
-/// a tool may tell people apart by, its arguments, and the version of the lane under which it was looked up.
+/// a tool may tell sessions apart by, its arguments, and the version of the lane under which it was looked up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Key(Digest);
 
@@ -60,6 +60,8 @@ impl Key {
             session.tenant(),
             session.principal().canonical(),
             session.roles(),
+            session.run(),
+            session.bounds().map(|tags| tags.iter().collect()).collect::<Vec<Vec<&str>>>(),
             arguments,
             ground.map(|(lane, version)| json!([lane, version.to_string()])),
         ]);
@@ -152,6 +154,7 @@ impl Answers {
 mod tests {
     use super::*;
     use crate::clock::ManualClock;
+    use crate::session::{Principal, Tags};
 
     const MINUTE: Duration = Duration::from_secs(60);
 
@@ -199,6 +202,29 @@ mod tests {
         assert!(kept.size().1 <= MOST_BYTES, "{:?}", kept.size());
         kept.put(key(1000), Some(json!("x".repeat(MOST_BYTES / 10))), MINUTE, now, now);
         assert!(kept.get(key(1000), MINUTE, now).is_none(), "one that is too large is not kept");
+    }
+
+    /// A tool is handed the whole session, and may answer each of them differently.
+    #[test]
+    fn an_answer_is_kept_for_the_run_and_the_tags_that_it_was_looked_up_in() {
+        let tool = crate::backend::FakeTool::fixed(json!({}));
+        let tool = tool.tool("look", json!({"description": "Looks.", "effect": "read"}).as_object().unwrap().clone());
+        let alice = || Session::new(Principal::new("local", "alice"), "acme");
+        let tagged = |names: &[&str]| {
+            let tags = names.iter().map(|name| Tags::of(*name).unwrap()).reduce(Tags::or).unwrap();
+            alice().only_tags(tags)
+        };
+        let sessions = [
+            alice(),
+            alice().in_run("ticket_7"),
+            tagged(&["orders"]),
+            tagged(&["orders", "refunds"]),
+            tagged(&["orders"]).only_tags(Tags::of("refunds").unwrap()),
+        ];
+        let of = |session: &Session| Key::of(&tool.contract, session, &json!({"id": 1}), None);
+        let keys: std::collections::HashSet<Key> = sessions.iter().map(of).collect();
+        assert_eq!(keys.len(), sessions.len());
+        assert_eq!(of(&alice().in_run("ticket_7")), of(&sessions[1]));
     }
 
     #[test]

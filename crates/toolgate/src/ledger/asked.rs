@@ -3,7 +3,7 @@
 use super::Store;
 use super::store::Pending;
 use super::transact::{self, Answer};
-use crate::approval::{Approval, Capacity, NotDecided};
+use crate::approval::{Approval, Capacity, NotDecided, Sought};
 use crate::audit::Record;
 use crate::clock::Millis;
 use crate::session::Session;
@@ -47,9 +47,6 @@ pub(crate) struct Edit {
     pub(crate) asking: Asking,
 }
 
-/// How many approvals of a tenant are listed: each holds the arguments of a call.
-const LISTED: usize = 1000;
-
 impl Asking {
     /// With room for one more of each.
     pub(super) fn and_one_more(self) -> Self {
@@ -90,9 +87,14 @@ impl Store {
         self.write_at(now, move |rows, now| transact::edit(rows, edit, records, now))
     }
 
-    /// The newest approvals of a tenant, at most [`LISTED`], newest first.
+    /// The newest approvals of a tenant, newest first, as many as are listed at once.
     pub(crate) fn approvals(&self, tenant: String) -> Pending<'_, Vec<Approval>> {
-        self.list(move |rows| rows.approvals_of_tenant(&tenant, LISTED))
+        self.sought(tenant, Sought::default(), Millis(0))
+    }
+
+    /// The approvals of a tenant that are sought, as they stand at `now`, newest first.
+    pub(crate) fn sought(&self, tenant: String, sought: Sought, now: Millis) -> Pending<'_, Vec<Approval>> {
+        self.list(move |rows| rows.approvals_of_tenant(&tenant, &sought, now))
     }
 
     /// The approval with this id, where it is the tenant's.

@@ -21,6 +21,12 @@ impl HandleKey {
         Self(Digest::of(canonical(&named).as_bytes()))
     }
 
+    /// Whose handles are counted together: those of one principal in one tenant.
+    pub(crate) fn holder(session: &Session) -> String {
+        let named = json!(["handles", session.tenant(), session.principal().canonical()]);
+        Digest::of(canonical(&named).as_bytes()).hex()
+    }
+
     /// The name of the run. Whoever reads it in a record does not learn the handle.
     pub(crate) fn run(&self) -> String {
         const LENGTH: usize = 26;
@@ -73,6 +79,29 @@ impl Store {
                 rows.remove_note(NoteKind::Handle, &key)?;
             }
             Ok(found)
+        })
+    }
+}
+
+impl Store {
+    /// Begins a run under this handle; `false` where as many of its holder go on as may. INVARIANT (never over): they are
+    /// counted in the transaction that writes it.
+    pub(crate) fn begin_run_within(
+        &self,
+        handle: HandleKey,
+        holder: String,
+        most: usize,
+        now: Millis,
+    ) -> Pending<'_, bool> {
+        self.write_at(now, move |rows, now| {
+            // The sweep may not have come by those that have ended.
+            let going_on =
+                rows.notes(NoteKind::Handle, &holder, usize::MAX)?.iter().filter(|note| now < note.until).count();
+            if going_on >= most {
+                return Ok(false);
+            }
+            rows.put_note(NoteKind::Handle, &note(handle, &holder, now)?)?;
+            Ok(true)
         })
     }
 }

@@ -1,5 +1,7 @@
 //! The ledger in the memory of one process.
 
+mod notes;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::future::ready;
 use std::sync::{Mutex, MutexGuard};
@@ -7,10 +9,12 @@ use std::sync::{Mutex, MutexGuard};
 use super::rows::{Change, Lane, Mark, Note, NoteKind, Rows, Stored, Transact};
 use super::store::Pending;
 use super::{CounterKey, Entry, EntryKey, GrantKey, LaneKey, Owner, State, StoreError};
-use crate::approval::{Approval, ApprovalState};
+use crate::approval::{Approval, ApprovalState, Sought};
 use crate::audit::{Head, Sealed};
 use crate::clock::Millis;
 use crate::vault::{GateKey, Salt, Subject};
+
+use notes::Notes;
 
 /// A ledger that ends with its process.
 pub(super) struct MemoryLedger {
@@ -38,8 +42,7 @@ struct Tables {
     salts: HashMap<Subject, Salt>,
     /// In the order in which they were asked.
     approvals: Vec<Approval>,
-    /// In the order in which they were first written.
-    notes: Vec<(NoteKind, Note)>,
+    notes: Notes,
     /// INVARIANT (no gap): the record `seq` lies at `seq - 1`.
     records: Vec<Sealed>,
 }
@@ -107,10 +110,6 @@ impl Transact for MemoryLedger {
 impl Tables {
     fn opened(&self) -> impl Iterator<Item = &Entry> {
         self.open.iter().filter_map(|key| self.entries.get(key)).map(|numbered| &numbered.entry)
-    }
-
-    fn notes_of(&self, kind: NoteKind) -> impl Iterator<Item = &Note> {
-        self.notes.iter().filter(move |(of, _)| *of == kind).map(|(_, note)| note)
     }
 
     fn of_subject(&self, subject: Subject) -> impl Iterator<Item = &Entry> {
@@ -237,8 +236,10 @@ impl Rows for Tables {
     fn is_littered(&self, now: Millis, expired: Millis) -> Stored<bool> {
         let lane = self.idle_lanes.first().is_some_and(|(end, _)| *end <= now);
         let count = self.past_counts.first().is_some_and(|(end, ..)| *end <= now);
-        let note = self.notes.iter().any(|(_, note)| note.until <= now);
-        Ok(lane || count || note || self.approvals.iter().any(|approval| approval.expires_at <= expired))
+        Ok(lane
+            || count
+            || self.notes.has_ended(now)
+            || self.approvals.iter().any(|approval| approval.expires_at <= expired))
     }
 
     fn high_water(&self) -> Stored<Mark> {
@@ -307,9 +308,9 @@ impl Rows for Tables {
         Ok(self.approvals.iter().rev().filter(of_call).cloned().collect())
     }
 
-    fn approvals_of_tenant(&self, tenant: &str, limit: usize) -> Stored<Vec<Approval>> {
-        let of_tenant = self.approvals.iter().rev().filter(|approval| approval.tenant == tenant);
-        Ok(of_tenant.take(limit).cloned().collect())
+    fn approvals_of_tenant(&self, tenant: &str, sought: &Sought, now: Millis) -> Stored<Vec<Approval>> {
+        let wanted = |approval: &&Approval| approval.tenant == tenant && sought.fits(approval, now);
+        Ok(self.approvals.iter().rev().filter(wanted).take(sought.most).cloned().collect())
     }
 
     fn count_pending(&self, tenant: &str, principal: &str, now: Millis) -> Stored<usize> {
@@ -330,35 +331,29 @@ impl Rows for Tables {
     }
 
     fn note(&self, kind: NoteKind, key: &str) -> Stored<Option<Note>> {
-        Ok(self.notes_of(kind).find(|note| note.key == key).cloned())
+        Ok(self.notes.get(kind, key).cloned())
     }
 
     fn notes(&self, kind: NoteKind, scope: &str, limit: usize) -> Stored<Vec<Note>> {
-        Ok(self.notes_of(kind).filter(|note| note.scope == scope).take(limit).cloned().collect())
+        Ok(self.notes.of_scope(kind, scope).take(limit).cloned().collect())
+    }
+
+    fn notes_of(&self, kind: NoteKind) -> Stored<Vec<Note>> {
+        Ok(self.notes.of_kind(kind).into_iter().cloned().collect())
     }
 
     fn put_note(&mut self, kind: NoteKind, note: &Note) -> Stored<()> {
-        match self.notes.iter_mut().find(|(of, standing)| *of == kind && standing.key == note.key) {
-            Some((_, standing)) => *standing = note.clone(),
-            None => self.notes.push((kind, note.clone())),
-        }
+        self.notes.put(kind, note);
         Ok(())
     }
 
     fn remove_note(&mut self, kind: NoteKind, key: &str) -> Stored<()> {
-        self.notes.retain(|(of, note)| *of != kind || note.key != key);
+        self.notes.remove(kind, key);
         Ok(())
     }
 
     fn forget_notes(&mut self, until: Millis, limit: usize) -> Stored<usize> {
-        let before = self.notes.len();
-        let mut left = limit;
-        self.notes.retain(|(_, note)| {
-            let stays = until < note.until || left == 0;
-            left -= usize::from(!stays);
-            stays
-        });
-        Ok(before - self.notes.len())
+        Ok(self.notes.forget(until, limit))
     }
 
     fn head(&self) -> Stored<Head> {

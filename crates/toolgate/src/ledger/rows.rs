@@ -5,7 +5,7 @@ use serde::de::DeserializeOwned;
 
 use super::store::Pending;
 use super::{ActionState, CounterKey, Entry, EntryKey, GrantKey, LaneKey, Owner, StoreError};
-use crate::approval::Approval;
+use crate::approval::{Approval, Sought};
 use crate::audit::verify::Row;
 use crate::audit::{Head, Sealed};
 use crate::clock::Millis;
@@ -85,8 +85,8 @@ pub(super) trait Rows {
     fn forget_approvals(&mut self, until: Millis, limit: usize) -> Stored<usize>;
     /// All approvals of one call, newest first.
     fn approvals_of_call(&self, call: &GrantKey) -> Stored<Vec<Approval>>;
-    /// At most `limit` approvals of one tenant, newest first.
-    fn approvals_of_tenant(&self, tenant: &str, limit: usize) -> Stored<Vec<Approval>>;
+    /// The approvals of one tenant that are sought, as they stand at `now`, newest first.
+    fn approvals_of_tenant(&self, tenant: &str, sought: &Sought, now: Millis) -> Stored<Vec<Approval>>;
     /// The number of approvals that wait for somebody and have not expired.
     fn count_pending(&self, tenant: &str, principal: &str, now: Millis) -> Stored<usize>;
     /// As [`count_pending`](Self::count_pending), whoever of the tenant asked.
@@ -95,6 +95,8 @@ pub(super) trait Rows {
     fn note(&self, kind: NoteKind, key: &str) -> Stored<Option<Note>>;
     /// At most `limit` notes of one kind and scope, those that were written first before the others.
     fn notes(&self, kind: NoteKind, scope: &str, limit: usize) -> Stored<Vec<Note>>;
+    /// All notes of one kind, whatever their scope, those that were written first before the others.
+    fn notes_of(&self, kind: NoteKind) -> Stored<Vec<Note>>;
     /// Writes a note, in the place of the one with its key.
     fn put_note(&mut self, kind: NoteKind, note: &Note) -> Stored<()>;
     fn remove_note(&mut self, kind: NoteKind, key: &str) -> Stored<()>;
@@ -154,7 +156,7 @@ pub(super) struct Note {
 pub(super) enum NoteKind {
     /// What a run has done, read and asked for in vain, by the run.
     Run,
-    /// What an operator has stopped for a while, all in one scope.
+    /// What an operator has stopped for a while, by its id, in the scope of its tenant, or of none where it concerns all.
     Stop,
     /// Consent that was given beforehand to a bounded set of calls, by its id, in the scope of its tenant.
     Standing,

@@ -95,7 +95,8 @@ stories! {
         a_granted_approval_is_preferred_and_never_proposed
         a_pending_approval_of_other_policies_does_not_stand
         a_decision_that_does_not_count_leaves_nothing
-        approvals_are_listed_newest_first_by_tenant;
+        approvals_are_listed_newest_first_by_tenant
+        what_waits_is_found_however_much_was_asked_since;
     standing:
         a_standing_grant_covers_no_more_than_it_says
         what_did_not_happen_is_given_back_to_a_standing_grant_and_what_is_unknown_is_not
@@ -109,14 +110,16 @@ stories! {
         an_edit_takes_the_place_of_what_waited_or_leaves_nothing
         an_edit_to_what_waits_already_asks_nothing_anew
         what_is_to_be_told_is_kept_with_what_is_asked_and_told_by_one_alone
-        what_was_answered_or_has_expired_is_told_no_more;
+        what_was_answered_or_has_expired_is_told_no_more
+        what_is_new_is_told_before_what_nobody_took_in;
     notes:
         a_note_is_found_by_its_kind_and_key_and_listed_by_its_scope
         a_note_is_forgotten_from_its_end_on;
     stops:
         nothing_opens_where_an_operator_has_stopped_it
         a_stop_is_lifted_once_and_only_by_whom_it_concerns
-        the_stops_of_one_tenant_leave_room_for_those_of_others;
+        the_stops_of_one_tenant_leave_room_for_those_of_others
+        a_call_looks_at_no_stop_of_another_tenant;
     runs:
         a_run_grows_with_each_call_and_only_its_own_principal_has_it
         a_run_that_rests_for_a_day_is_as_good_as_new

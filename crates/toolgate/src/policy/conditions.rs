@@ -51,23 +51,27 @@ pub(super) enum Settled {
     Any(Vec<Settled>),
 }
 
+/// How deep an `if` may stand in what another one asks. Deeper ones may turn out either way.
+const MOST_IFS: usize = 4;
+
 impl Condition {
     /// What must hold for the policy to apply, its head aside.
     pub(super) fn of(clauses: &[Clause]) -> Self {
         let all = clauses.iter().map(|clause| match clause {
-            Clause::When(expression) => Self::read(expression),
-            Clause::Unless(expression) => Self::Not(Box::new(Self::read(expression))),
+            Clause::When(expression) => Self::read(expression, 0),
+            Clause::Unless(expression) => Self::Not(Box::new(Self::read(expression, 0))),
         });
         Self::All(all.collect())
     }
 
-    fn read(expression: &Expr) -> Self {
+    fn read(expression: &Expr, ifs: usize) -> Self {
+        let read = |expression: &Expr| Self::read(expression, ifs);
         match expression {
             Expr::Literal(Literal::Bool(true)) => Self::Always,
             Expr::Literal(Literal::Bool(false)) => Self::Never,
-            Expr::UnaryOp { op: UnaryOp::Not, expr } => Self::Not(Box::new(Self::read(expr))),
-            Expr::BinaryOp { op: BinaryOp::And, left, right } => Self::All(vec![Self::read(left), Self::read(right)]),
-            Expr::BinaryOp { op: BinaryOp::Or, left, right } => Self::Any(vec![Self::read(left), Self::read(right)]),
+            Expr::UnaryOp { op: UnaryOp::Not, expr } => Self::Not(Box::new(read(expr))),
+            Expr::BinaryOp { op: BinaryOp::And, left, right } => Self::All(vec![read(left), read(right)]),
+            Expr::BinaryOp { op: BinaryOp::Or, left, right } => Self::Any(vec![read(left), read(right)]),
             Expr::BinaryOp { op: BinaryOp::Eq, left, right } => Self::equal(left, right),
             Expr::BinaryOp { op: BinaryOp::NotEq, left, right } => Self::Not(Box::new(Self::equal(left, right))),
             Expr::BinaryOp { op: BinaryOp::In, left, right } => Self::inside(left, right),
@@ -78,10 +82,13 @@ impl Condition {
                     None => is,
                 }
             }
+            // What it asks stands in both of its branches: asked within one another they double with each.
+            Expr::IfThenElse { .. } if ifs >= MOST_IFS => Self::Open,
             Expr::IfThenElse { cond, then_expr, else_expr } => {
-                let (cond, then, other) = (Self::read(cond), Self::read(then_expr), Self::read(else_expr));
-                let not = Self::Not(Box::new(cond.clone()));
-                Self::Any(vec![Self::All(vec![cond, then]), Self::All(vec![not, other])])
+                let asked = Self::read(cond, ifs + 1);
+                let not = Self::Not(Box::new(asked.clone()));
+                let (then, other) = (read(then_expr), read(else_expr));
+                Self::Any(vec![Self::All(vec![asked, then]), Self::All(vec![not, other])])
             }
             // It depends on values of the call, or is an expression of a later Cedar.
             _ => Self::Open,

@@ -3,7 +3,7 @@
 
 mod identity;
 mod known_run;
-mod standing;
+mod recalled;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -35,8 +35,8 @@ use crate::trace::Learned;
 pub(crate) use identity::Identity;
 pub(crate) use known_run::Came;
 use known_run::KnownRun;
-pub(crate) use standing::Recalled;
-use standing::{Standing, standing};
+pub(crate) use recalled::Recalled;
+use recalled::{InLedger, in_ledger};
 
 /// The second stage.
 pub(crate) struct Inform {
@@ -193,16 +193,16 @@ impl Inform {
             }
             run.recalled(std::mem::take(&mut recall.run));
             let stamp = recall.stamp;
-            let recalled = match standing(admitted, &recall) {
-                Standing::Busy(entry) => {
+            let recalled = match in_ledger(admitted, &recall) {
+                InLedger::Busy(entry) => {
                     self.wait_for(admitted, &entry).await?;
                     continue;
                 }
-                Standing::InDoubt(entry) => {
+                InLedger::InDoubt(entry) => {
                     self.find_out(admitted, &identity, &entry).await?;
                     continue;
                 }
-                Standing::Clear(recalled) => recalled,
+                InLedger::Clear(recalled) => recalled,
             };
             if recalled.will_run() && place.is_none() {
                 let entered = self.lanes.enter(identity.lane, admitted.patience()).await;

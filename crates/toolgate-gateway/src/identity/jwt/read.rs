@@ -14,6 +14,7 @@ use super::super::{TENANT, is_tenant};
 use super::issuer::{Issuer, Tenants};
 use super::source::Source;
 use crate::cli::Say;
+use crate::here::is_here;
 
 /// What the table says.
 pub(super) struct Said {
@@ -228,7 +229,7 @@ fn query_address(text: &str, development: bool) -> Result<Uri, &'static str> {
     if text.starts_with("https://") {
         return Ok(uri);
     }
-    match (text.starts_with("http://"), is_loopback(host), development) {
+    match (text.starts_with("http://"), is_here(host), development) {
         (false, _, _) => Err(AN_ADDRESS),
         (true, false, _) => Err("expected https://: whoever is on the way could be the issuer without TLS"),
         (true, true, false) => {
@@ -236,10 +237,4 @@ fn query_address(text: &str, development: bool) -> Result<Uri, &'static str> {
         }
         (true, true, true) => Ok(uri),
     }
-}
-
-fn is_loopback(host: &str) -> bool {
-    let bare = host.trim_start_matches('[').trim_end_matches(']');
-    host.eq_ignore_ascii_case("localhost")
-        || bare.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }

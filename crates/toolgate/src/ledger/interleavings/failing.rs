@@ -1,6 +1,6 @@
 //! Rows that fail after some of their writes: what a full disk or a crash does in the middle of a transaction.
 
-use crate::approval::Approval;
+use crate::approval::{Approval, Sought};
 use crate::audit::{Head, Sealed};
 use crate::clock::Millis;
 use crate::ledger::rows::{Change, Lane, Mark, Note, NoteKind, Rows, Stored};
@@ -118,8 +118,8 @@ impl Rows for Failing<'_> {
     fn approvals_of_call(&self, call: &GrantKey) -> Stored<Vec<Approval>> {
         self.rows.approvals_of_call(call)
     }
-    fn approvals_of_tenant(&self, tenant: &str, limit: usize) -> Stored<Vec<Approval>> {
-        self.rows.approvals_of_tenant(tenant, limit)
+    fn approvals_of_tenant(&self, tenant: &str, sought: &Sought, now: Millis) -> Stored<Vec<Approval>> {
+        self.rows.approvals_of_tenant(tenant, sought, now)
     }
     fn count_pending(&self, tenant: &str, principal: &str, now: Millis) -> Stored<usize> {
         self.rows.count_pending(tenant, principal, now)
@@ -133,6 +133,9 @@ impl Rows for Failing<'_> {
     }
     fn notes(&self, kind: NoteKind, scope: &str, limit: usize) -> Stored<Vec<Note>> {
         self.rows.notes(kind, scope, limit)
+    }
+    fn notes_of(&self, kind: NoteKind) -> Stored<Vec<Note>> {
+        self.rows.notes_of(kind)
     }
     fn put_note(&mut self, kind: NoteKind, note: &Note) -> Stored<()> {
         write!(self.put_note(kind, note))

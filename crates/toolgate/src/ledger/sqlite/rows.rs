@@ -13,10 +13,11 @@ use super::entries::ERASED;
 use super::raw;
 use super::sealing::Vault;
 use super::trouble::{damaged, unstorable};
-use crate::approval::{Approval, ApprovalState};
+use crate::approval::{Approval, ApprovalState, Sought, Status};
 use crate::audit::{Head, Sealed};
 use crate::clock::Millis;
 use crate::json::{self, Digest, Limits};
+use crate::session::Principal;
 use crate::vault::{Salt, Subject};
 
 /// Wide enough for all that is written: what it is made of has limits of its own.
@@ -368,9 +369,9 @@ impl Rows for Tables<'_> {
         )
     }
 
-    fn approvals_of_tenant(&self, tenant: &str, limit: usize) -> Stored<Vec<Approval>> {
-        let sql = "SELECT body FROM approvals WHERE tenant = ?1 ORDER BY number DESC LIMIT ?2";
-        self.approvals(sql, params![tenant, at_most(limit)])
+    fn approvals_of_tenant(&self, tenant: &str, sought: &Sought, now: Millis) -> Stored<Vec<Approval>> {
+        let requester = sought.requester.as_ref().map(Principal::canonical);
+        self.approvals(seeking(sought.status), params![tenant, requester, moment(now), at_most(sought.most)])
     }
 
     fn count_pending(&self, tenant: &str, principal: &str, now: Millis) -> Stored<usize> {
@@ -392,6 +393,11 @@ impl Rows for Tables<'_> {
     fn notes(&self, kind: NoteKind, scope: &str, limit: usize) -> Stored<Vec<Note>> {
         let sql = "SELECT key, scope, until, body FROM notes WHERE kind = ?1 AND scope = ?2 ORDER BY rowid LIMIT ?3";
         self.all(sql, params![kind.as_str(), scope, at_most(limit)], note)
+    }
+
+    fn notes_of(&self, kind: NoteKind) -> Stored<Vec<Note>> {
+        let sql = "SELECT key, scope, until, body FROM notes WHERE kind = ?1 ORDER BY rowid";
+        self.all(sql, params![kind.as_str()], note)
     }
 
     fn put_note(&mut self, kind: NoteKind, note: &Note) -> Stored<()> {
@@ -456,6 +462,31 @@ impl Rows for Tables<'_> {
 
     fn damage(&self) -> Stored<Option<String>> {
         raw::damage(self.connection)
+    }
+}
+
+/// What finds the approvals of a tenant in this state at a moment. Those that wait have an index of their own.
+fn seeking(status: Option<Status>) -> &'static str {
+    macro_rules! sql {
+        ($table:literal, $fits:literal) => {
+            concat!(
+                "SELECT body FROM ",
+                $table,
+                " WHERE tenant = ?1 AND (?2 IS NULL OR principal = ?2) AND ",
+                $fits,
+                " ORDER BY number DESC LIMIT ?4"
+            )
+        };
+    }
+    match status {
+        None => sql!("approvals", "?3 IS NOT NULL"),
+        Some(Status::Pending) => {
+            sql!("approvals INDEXED BY approvals_pending", "state = 'pending' AND expires_at > ?3")
+        }
+        Some(Status::Granted) => sql!("approvals", "state = 'granted' AND expires_at > ?3"),
+        Some(Status::Denied) => sql!("approvals", "state = 'denied' AND ?3 IS NOT NULL"),
+        Some(Status::Used) => sql!("approvals", "state = 'used' AND ?3 IS NOT NULL"),
+        Some(Status::Expired) => sql!("approvals", "state IN ('pending', 'granted') AND expires_at <= ?3"),
     }
 }
 

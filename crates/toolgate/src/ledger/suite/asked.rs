@@ -95,3 +95,19 @@ pub(super) async fn what_was_answered_or_has_expired_is_told_no_more(store: &Sto
     store.not_told(&taken, Duration::ZERO, NOW).await.unwrap();
     assert!(untold(store, taken.approval.expires_at).await.is_none());
 }
+
+pub(super) async fn what_is_new_is_told_before_what_nobody_took_in(store: &Store) {
+    for id in ["ap_1", "ap_2"] {
+        ask(store, asked(id), TOLD).await;
+        let taken = untold(store, NOW).await.unwrap();
+        assert_eq!(taken.approval.id, id);
+        // The first one is to be tried again after the second.
+        let again = if id == "ap_1" { Duration::from_millis(20) } else { Duration::from_millis(10) };
+        store.not_told(&taken, again, NOW).await.unwrap();
+    }
+    assert!(untold(store, NOW).await.is_none(), "both failed a while ago");
+    ask(store, asked("ap_3"), TOLD).await;
+    for id in ["ap_3", "ap_2", "ap_1"] {
+        assert_eq!(untold(store, later(20)).await.unwrap().approval.id, id);
+    }
+}

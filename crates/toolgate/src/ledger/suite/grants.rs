@@ -1,6 +1,7 @@
 //! Approvals: how they are asked for, decided, and used up by one action.
 
 use super::*;
+use crate::approval::{Sought, Status};
 
 pub(super) async fn a_grant_is_used_once(store: &Store) {
     granted(store, "ap_1").await;
@@ -154,8 +155,33 @@ pub(super) async fn approvals_are_listed_newest_first_by_tenant(store: &Store) {
     store.propose(other, within(9), Box::new(|_| record(Kind::Proposal)), NOW).await.unwrap();
     let listed = store.approvals("acme".into()).await.unwrap();
     assert_eq!(listed.iter().map(|approval| approval.id.as_str()).collect::<Vec<_>>(), ["ap_3", "ap_1", "ap_2"]);
-    let newest = store.list(|rows| rows.approvals_of_tenant("acme", 2)).await.unwrap();
+    let newest = store.sought("acme".into(), Sought::default().most(2), NOW).await.unwrap();
     assert_eq!(newest.len(), 2, "a list is bounded");
     let found = async |id: &str| store.approval(id.into(), "acme".into()).await.unwrap().map(|approval| approval.id);
     assert_eq!((found("ap_2").await.as_deref(), found("ap_4").await), (Some("ap_2"), None), "of the tenant alone");
+}
+
+pub(super) async fn what_waits_is_found_however_much_was_asked_since(store: &Store) {
+    let bob = Principal::new("local", "bob");
+    for (id, by) in [("ap_1", "bob"), ("ap_2", "alice"), ("ap_3", "alice"), ("ap_4", "alice"), ("ap_5", "alice")] {
+        let approval = Approval { requester: Principal::new("local", by), ..asked(id) };
+        store.propose(approval, within(9), Box::new(|_| record(Kind::Proposal)), NOW).await.unwrap();
+    }
+    decide(store, "ap_3", "mia").await.unwrap();
+    open(store, &Act { grant: Some("ap_3"), ..Act::new("a") }).await;
+    decide(store, "ap_4", "mia").await.unwrap();
+    let ids = async |sought: Sought, now: Millis| {
+        let found = store.sought("acme".into(), sought, now).await.unwrap();
+        found.into_iter().map(|approval| approval.id).collect::<Vec<_>>()
+    };
+    assert_eq!(ids(Sought::of(Status::Pending).most(2), NOW).await, ["ap_5", "ap_2"]);
+    assert_eq!(ids(Sought::of(Status::Pending).by(bob.clone()).most(1), NOW).await, ["ap_1"]);
+    assert_eq!(ids(Sought::default().by(bob.clone()).most(1), NOW).await, ["ap_1"]);
+    assert_eq!(ids(Sought::of(Status::Used), NOW).await, ["ap_3"]);
+    assert_eq!(ids(Sought::of(Status::Granted), NOW).await, ["ap_4"]);
+    assert!(ids(Sought::of(Status::Denied), NOW).await.is_empty());
+    let expired = later(3_600_000);
+    assert!(ids(Sought::of(Status::Pending), expired).await.is_empty(), "its end is exclusive");
+    assert_eq!(ids(Sought::of(Status::Expired), expired).await, ["ap_5", "ap_2", "ap_1"]);
+    assert!(store.sought("globex".into(), Sought::default(), NOW).await.unwrap().is_empty());
 }

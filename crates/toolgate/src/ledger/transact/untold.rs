@@ -16,48 +16,59 @@ struct Errand {
     attempts: u32,
 }
 
-/// All notes of this kind stand in one scope.
-const SCOPE: &str = "";
-/// How many are looked through at once.
-const LOOKED_AT: usize = 10_000;
+/// Where those stand that were never taken, and those that were: what nobody takes in does not stand before what is new.
+const NEW: &str = "";
+const TAKEN: &str = "taken";
+/// How many of each are looked through at once.
+const LOOKED_AT: usize = 1000;
 
 pub(in crate::ledger) fn note(approval: &Approval) -> Stored<Note> {
-    Note::new(approval.id.as_str(), SCOPE, approval.expires_at, &Errand { not_before: Millis(0), attempts: 0 })
+    Note::new(approval.id.as_str(), NEW, approval.expires_at, &Errand { not_before: Millis(0), attempts: 0 })
 }
 
 /// Whether there is one that could be taken.
 pub(in crate::ledger) fn is_untold(rows: &dyn Rows, now: Millis) -> Stored<bool> {
-    for note in rows.notes(NoteKind::Untold, SCOPE, LOOKED_AT)? {
-        if note.read::<Errand>()?.not_before <= now {
-            return Ok(true);
-        }
-    }
-    Ok(false)
+    // Of those that are new, each could be.
+    Ok(!rows.notes(NoteKind::Untold, NEW, 1)?.is_empty() || !due(rows, TAKEN, now)?.is_empty())
 }
 
-/// Takes the first one that nobody is at, until `until`.
+/// Takes the first one that nobody is at, until `until`: one that is new, or else the one that waits longest.
 pub(in crate::ledger) fn take_untold(rows: &mut dyn Rows, until: Millis, now: Millis) -> Stored<Option<Untold>> {
-    for note in rows.notes(NoteKind::Untold, SCOPE, LOOKED_AT)? {
-        let Errand { not_before, attempts } = note.read()?;
-        if now < not_before {
-            continue;
-        }
+    let mut due_now = due(rows, NEW, now)?;
+    due_now.extend(due(rows, TAKEN, now)?);
+    for (note, Errand { attempts, .. }) in due_now {
         match rows.approval(&note.key)?.filter(|approval| approval.state == ApprovalState::Pending) {
             Some(approval) if now < approval.expires_at => {
                 let attempt = attempts.saturating_add(1);
-                let note = Note::new(note.key, SCOPE, note.until, &Errand { not_before: until, attempts: attempt })?;
-                rows.put_note(NoteKind::Untold, &note)?;
+                taken(rows, note, Errand { not_before: until, attempts: attempt })?;
                 return Ok(Some(Untold { approval, attempt }));
             }
             // Whether it has expired, the gate's time says, which may be another than that of whoever tells.
             Some(approval) => {
-                let errand = Errand { not_before: approval.expires_at.max(until), attempts };
-                rows.put_note(NoteKind::Untold, &Note::new(note.key, SCOPE, note.until, &errand)?)?;
+                let not_before = approval.expires_at.max(until);
+                taken(rows, note, Errand { not_before, attempts })?;
             }
             None => rows.remove_note(NoteKind::Untold, &note.key)?,
         }
     }
     Ok(None)
+}
+
+/// Those of a scope that could be taken, the one that waits longest first.
+fn due(rows: &dyn Rows, scope: &str, now: Millis) -> Stored<Vec<(Note, Errand)>> {
+    let mut due = Vec::new();
+    for note in rows.notes(NoteKind::Untold, scope, LOOKED_AT)? {
+        let errand: Errand = note.read()?;
+        if errand.not_before <= now {
+            due.push((note, errand));
+        }
+    }
+    due.sort_by_key(|(_, errand)| errand.not_before);
+    Ok(due)
+}
+
+fn taken(rows: &mut dyn Rows, note: Note, errand: Errand) -> Stored<()> {
+    rows.put_note(NoteKind::Untold, &Note::new(note.key, TAKEN, note.until, &errand)?)
 }
 
 pub(in crate::ledger) fn told(rows: &mut dyn Rows, id: &str, attempt: u32) -> Stored<()> {
@@ -69,8 +80,7 @@ pub(in crate::ledger) fn told(rows: &mut dyn Rows, id: &str, attempt: u32) -> St
 
 pub(in crate::ledger) fn put_off(rows: &mut dyn Rows, id: &str, attempt: u32, until: Millis) -> Stored<()> {
     let Some(note) = own(rows, id, attempt)? else { return Ok(()) };
-    let errand = Errand { not_before: until, attempts: attempt };
-    rows.put_note(NoteKind::Untold, &Note::new(note.key, SCOPE, note.until, &errand)?)
+    taken(rows, note, Errand { not_before: until, attempts: attempt })
 }
 
 /// The note, if the attempt is the last one that was made.

@@ -40,6 +40,23 @@ fn a_permit_whose_condition_asks_for_a_role_hides_the_tool_from_everybody_else()
     assert!(shown_when(r#"if principal in Role::"manager" then false else context.input.amount_cents < 5"#));
 }
 
+/// Each `if` doubles what the one around it asks: sixty of them would fill any memory.
+#[test]
+fn an_if_within_what_many_others_ask_may_turn_out_either_way() {
+    let nested = |depth: usize| {
+        let mut asks = r#"principal in Role::"manager""#.to_owned();
+        for _ in 0..depth {
+            asks = format!("(if {asks} then true else false)");
+        }
+        asks
+    };
+    assert!(!shown_when(&nested(4)), "so many are followed");
+    assert!(shown_when(&nested(5)) && shown_when(&nested(60)), "any deeper is known when it is called");
+    let branches = (0..60)
+        .fold(r#"principal in Role::"manager""#.to_owned(), |then, _| format!("(if true then {then} else false)"));
+    assert!(!shown_when(&branches), "a branch is not doubled");
+}
+
 #[test]
 fn a_condition_on_the_person_the_tenant_or_the_action_is_known_before_a_call() {
     assert!(shown_when(r#"principal == User::"[\"local\",\"alice\"]""#));

@@ -39,7 +39,7 @@ pub(crate) struct Past {
 }
 
 /// Where an action stands in the ledger.
-pub(super) enum Standing {
+pub(super) enum InLedger {
     /// Nothing is in the way.
     Clear(Recalled),
     /// It, or another action of its lane, is running.
@@ -69,7 +69,7 @@ impl Recalled {
 }
 
 /// Where a write stands, by what the store knows of it and its lane.
-pub(super) fn standing(admitted: &Admitted, recall: &Recall) -> Standing {
+pub(super) fn in_ledger(admitted: &Admitted, recall: &Recall) -> InLedger {
     let contract = &admitted.tool().contract;
     let recalled = match &recall.entry {
         None => Recalled::Fresh,
@@ -80,8 +80,8 @@ pub(super) fn standing(admitted: &Admitted, recall: &Recall) -> Standing {
             {
                 Recalled::Conflict
             }
-            State::Open { .. } => return Standing::Busy(Box::new(entry.clone())),
-            State::Unknown { .. } => return Standing::InDoubt(Box::new(entry.clone())),
+            State::Open { .. } => return InLedger::Busy(Box::new(entry.clone())),
+            State::Unknown { .. } => return InLedger::InDoubt(Box::new(entry.clone())),
             State::Done { answer, lane_version, .. } => {
                 let anew = match contract.once.repeat {
                     Repeat::Never => false,
@@ -101,10 +101,10 @@ pub(super) fn standing(admitted: &Admitted, recall: &Recall) -> Standing {
     };
     match &recall.holder {
         Some(holder) if recalled.will_run() => match &holder.state {
-            State::Unknown { .. } => Standing::InDoubt(Box::new(holder.clone())),
-            State::Open { .. } => Standing::Busy(Box::new(holder.clone())),
-            State::Done { .. } | State::Failed { .. } => Standing::Clear(recalled),
+            State::Unknown { .. } => InLedger::InDoubt(Box::new(holder.clone())),
+            State::Open { .. } => InLedger::Busy(Box::new(holder.clone())),
+            State::Done { .. } | State::Failed { .. } => InLedger::Clear(recalled),
         },
-        Some(_) | None => Standing::Clear(recalled),
+        Some(_) | None => InLedger::Clear(recalled),
     }
 }
