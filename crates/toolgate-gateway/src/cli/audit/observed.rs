@@ -23,6 +23,9 @@ pub(super) struct Observed {
     json: bool,
 }
 
+/// What makes calls alike: the tool, the code that would have been answered, and the rules.
+type Alike = (String, String, Vec<String>);
+
 /// How many records are read at once.
 const PAGE: usize = 1000;
 
@@ -33,7 +36,7 @@ struct Report {
     since: Option<Millis>,
     observed: usize,
     /// By tool, code and rules.
-    refused: BTreeMap<(String, String, Vec<String>), Counted>,
+    refused: BTreeMap<Alike, Counted>,
 }
 
 /// Calls that would have been refused alike.
@@ -101,7 +104,7 @@ impl Report {
     }
 
     /// Those of which there are the most first.
-    fn sorted(&self) -> Vec<(&(String, String, Vec<String>), &Counted)> {
+    fn sorted(&self) -> Vec<(&Alike, &Counted)> {
         let mut sorted: Vec<_> = self.refused.iter().collect();
         sorted.sort_by_key(|(_, counted)| std::cmp::Reverse(counted.count));
         sorted
