@@ -31,7 +31,7 @@ impl Gate {
         let bits: [u8; 16] = random().map_err(|error| Fault::Store(StoreError::Broken(error.to_string())))?;
         let handle = format!("ses_{:032x}", u128::from_be_bytes(bits));
         let key = HandleKey::of(&handle, session);
-        let begun = self.line.store.begin_run_within(key, HandleKey::holder(session), MOST_RUNS, self.now()).await;
+        let begun = self.line.store.begin_run(key, HandleKey::holder(session), MOST_RUNS, self.now()).await;
         if begun.map_err(Fault::Store)? { Ok(handle) } else { Err(NotBegun::TooMany) }
     }
 

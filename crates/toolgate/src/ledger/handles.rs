@@ -36,15 +36,24 @@ impl HandleKey {
 }
 
 impl Store {
-    /// Begins a run under this handle.
-    pub(crate) fn begin_run(&self, handle: HandleKey, tenant: &str, now: Millis) -> Pending<'_, ()> {
-        let tenant = tenant.to_owned();
-        self.write_at(now, move |rows, now| rows.put_note(NoteKind::Handle, &note(handle, &tenant, now)?))
+    /// Begins a run under this handle; `false` where as many of its holder go on as may. INVARIANT (never over): they are
+    /// counted in the transaction that writes it.
+    pub(crate) fn begin_run(&self, handle: HandleKey, holder: String, most: usize, now: Millis) -> Pending<'_, bool> {
+        self.write_at(now, move |rows, now| {
+            // The sweep may not have come by those that have ended.
+            let going_on =
+                rows.notes(NoteKind::Handle, &holder, usize::MAX)?.iter().filter(|note| now < note.until).count();
+            if going_on >= most {
+                return Ok(false);
+            }
+            rows.put_note(NoteKind::Handle, &note(handle, &holder, now)?)?;
+            Ok(true)
+        })
     }
 
     /// Whether the run of this handle goes on. It rests anew from now on.
-    pub(crate) fn goes_on(&self, handle: HandleKey, tenant: &str, now: Millis) -> Pending<'_, bool> {
-        let tenant = tenant.to_owned();
+    pub(crate) fn goes_on(&self, handle: HandleKey, holder: &str, now: Millis) -> Pending<'_, bool> {
+        let holder = holder.to_owned();
         Box::pin(async move {
             let found = self.read_at(now, move |rows, now| {
                 let note = rows.note(NoteKind::Handle, &handle.0.hex())?.filter(|note| now < note.until);
@@ -53,18 +62,18 @@ impl Store {
             match found.await? {
                 None => Ok(false),
                 Some(true) => Ok(true),
-                Some(false) => self.renew_run(handle, tenant, now).await,
+                Some(false) => self.renew_run(handle, holder, now).await,
             }
         })
     }
 
     /// Lets the run of this handle rest anew; `false` where it has ended. INVARIANT (ended is ended): whether it goes on is
     /// looked at in the transaction that renews it.
-    pub(super) fn renew_run(&self, handle: HandleKey, tenant: String, now: Millis) -> Pending<'_, bool> {
+    pub(super) fn renew_run(&self, handle: HandleKey, holder: String, now: Millis) -> Pending<'_, bool> {
         self.write_at(now, move |rows, now| {
             let goes_on = rows.note(NoteKind::Handle, &handle.0.hex())?.is_some_and(|note| now < note.until);
             if goes_on {
-                rows.put_note(NoteKind::Handle, &note(handle, &tenant, now)?)?;
+                rows.put_note(NoteKind::Handle, &note(handle, &holder, now)?)?;
             }
             Ok(goes_on)
         })
@@ -83,29 +92,6 @@ impl Store {
     }
 }
 
-impl Store {
-    /// Begins a run under this handle; `false` where as many of its holder go on as may. INVARIANT (never over): they are
-    /// counted in the transaction that writes it.
-    pub(crate) fn begin_run_within(
-        &self,
-        handle: HandleKey,
-        holder: String,
-        most: usize,
-        now: Millis,
-    ) -> Pending<'_, bool> {
-        self.write_at(now, move |rows, now| {
-            // The sweep may not have come by those that have ended.
-            let going_on =
-                rows.notes(NoteKind::Handle, &holder, usize::MAX)?.iter().filter(|note| now < note.until).count();
-            if going_on >= most {
-                return Ok(false);
-            }
-            rows.put_note(NoteKind::Handle, &note(handle, &holder, now)?)?;
-            Ok(true)
-        })
-    }
-}
-
-fn note(handle: HandleKey, tenant: &str, now: Millis) -> Result<Note, super::StoreError> {
-    Note::new(handle.0.hex(), tenant, rests_until(now), &Map::new())
+fn note(handle: HandleKey, holder: &str, now: Millis) -> Result<Note, super::StoreError> {
+    Note::new(handle.0.hex(), holder, rests_until(now), &Map::new())
 }

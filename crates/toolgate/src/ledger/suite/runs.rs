@@ -93,7 +93,7 @@ pub(super) async fn a_write_that_is_found_out_later_is_completed_in_its_run(stor
 
 pub(super) async fn a_run_that_was_ended_is_not_renewed_by_who_saw_it_before(store: &Store) {
     let key = HandleKey::of("ses_1", &session("alice", "acme"));
-    store.begin_run(key, "acme", NOW).await.unwrap();
+    assert!(store.begin_run(key, "acme".into(), 1, NOW).await.unwrap());
     let later = Millis(NOW.0 + DAY / 2);
     assert!(store.renew_run(key, "acme".into(), later).await.unwrap());
     assert!(store.goes_on(key, "acme", Millis(NOW.0 + DAY)).await.unwrap(), "it was renewed");
