@@ -30,7 +30,10 @@ impl Clock for Hand {
 
 /// People whose roles change while the test runs.
 #[derive(Clone, Default)]
-struct People(Arc<Mutex<Vec<(&'static str, &'static [&'static str])>>>);
+struct People(Arc<Mutex<Vec<Known>>>);
+
+/// Somebody, and the roles that they have now.
+type Known = (&'static str, &'static [&'static str]);
 
 impl People {
     fn set(&self, name: &'static str, roles: &'static [&'static str]) {

@@ -68,7 +68,6 @@ impl Webhook {
 
     /// One whose secret lies in a file.
     #[cfg(test)]
-    #[expect(clippy::unwrap_used, reason = "a test may panic")]
     pub(crate) fn of(url: &str, secret: &Path) -> Self {
         Self { url: address(url).unwrap(), secret: SecretAt::File(secret.to_owned()) }
     }

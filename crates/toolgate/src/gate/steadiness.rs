@@ -15,7 +15,7 @@ use crate::Call;
 use crate::backend::{Answer, Backend, Dispatch, Found, Looking, Lookup, Running};
 use crate::clock::rehearsed::{BEGUN, HOUR, Rehearsed};
 use crate::contract::Tool;
-use crate::ledger::Store;
+use crate::ledger::{ActionState, Store};
 use crate::refusal::{Code, Effect};
 use crate::reply::Reply;
 use crate::session::{Principal, Session};
@@ -177,7 +177,10 @@ async fn a_lease_is_not_freed_early_when_the_clock_jumps_forward_while_its_owner
     // Its deadline and the grace have passed, and it still runs: now it may be given up.
     machine.pass(Duration::from_secs(66));
     beside.pass(Duration::from_secs(66));
-    assert_eq!(second.sweep().await.unwrap(), 1);
+    second.sweep().await.unwrap();
+    // Whoever swept first: each of the two gates looks after the ledger by itself as well.
+    let entry = second.store().actions("acme", None, 1).await.unwrap().items.remove(0);
+    assert_eq!(entry.state, ActionState::Unknown);
     payments.let_through.add_permits(1);
     running.await.unwrap();
     assert_eq!(payments.done(), 1);
