@@ -109,7 +109,7 @@ impl Tables {
         self.open.iter().filter_map(|key| self.entries.get(key)).map(|numbered| &numbered.entry)
     }
 
-    fn notes_of(&self, kind: NoteKind) -> impl Iterator<Item = &Note> {
+    fn of_kind(&self, kind: NoteKind) -> impl Iterator<Item = &Note> {
         self.notes.iter().filter(move |(of, _)| *of == kind).map(|(_, note)| note)
     }
 
@@ -330,11 +330,15 @@ impl Rows for Tables {
     }
 
     fn note(&self, kind: NoteKind, key: &str) -> Stored<Option<Note>> {
-        Ok(self.notes_of(kind).find(|note| note.key == key).cloned())
+        Ok(self.of_kind(kind).find(|note| note.key == key).cloned())
     }
 
     fn notes(&self, kind: NoteKind, scope: &str, limit: usize) -> Stored<Vec<Note>> {
-        Ok(self.notes_of(kind).filter(|note| note.scope == scope).take(limit).cloned().collect())
+        Ok(self.of_kind(kind).filter(|note| note.scope == scope).take(limit).cloned().collect())
+    }
+
+    fn notes_of(&self, kind: NoteKind) -> Stored<Vec<Note>> {
+        Ok(self.of_kind(kind).cloned().collect())
     }
 
     fn put_note(&mut self, kind: NoteKind, note: &Note) -> Stored<()> {

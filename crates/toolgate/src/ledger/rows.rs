@@ -94,6 +94,8 @@ pub(super) trait Rows {
     fn note(&self, kind: NoteKind, key: &str) -> Stored<Option<Note>>;
     /// At most `limit` notes of one kind and scope, those that were written first before the others.
     fn notes(&self, kind: NoteKind, scope: &str, limit: usize) -> Stored<Vec<Note>>;
+    /// All notes of one kind, whatever their scope, those that were written first before the others.
+    fn notes_of(&self, kind: NoteKind) -> Stored<Vec<Note>>;
     /// Writes a note, in the place of the one with its key.
     fn put_note(&mut self, kind: NoteKind, note: &Note) -> Stored<()>;
     fn remove_note(&mut self, kind: NoteKind, key: &str) -> Stored<()>;
@@ -153,7 +155,7 @@ pub(super) struct Note {
 pub(super) enum NoteKind {
     /// What a run has done, read and asked for in vain, by the run.
     Run,
-    /// What an operator has stopped for a while, all in one scope.
+    /// What an operator has stopped for a while, by its id, in the scope of its tenant, or of none where it concerns all.
     Stop,
     /// Consent that was given beforehand to a bounded set of calls, by its id, in the scope of its tenant.
     Standing,

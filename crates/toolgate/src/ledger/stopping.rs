@@ -7,7 +7,7 @@ use super::store::Pending;
 use super::{Store, transact};
 use crate::audit::Record;
 use crate::clock::Millis;
-use crate::stoppage::{Spot, Stoppage};
+use crate::stoppage::{Spot, Stoppage, Target};
 
 /// What became of a stop that was to be set.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,13 +21,13 @@ pub(crate) enum Stopped {
 /// Writes the record of a stop that was set or lifted.
 pub(crate) type Telling = Box<dyn FnOnce(&Stoppage, Millis) -> Record + Send>;
 
-/// All stand in one scope: every call looks at all of them.
-const SCOPE: &str = "";
+/// Where those stand that concern every tenant; the others stand in the scope of their own.
+const EVERYWHERE: &str = "";
 
 impl Store {
     /// The stops that stand at `now`, the oldest first.
     pub(crate) fn stops(&self, now: Millis) -> Pending<'_, Vec<Stoppage>> {
-        self.read_at(now, standing)
+        self.read_at(now, |rows, now| standing(&rows.notes_of(NoteKind::Stop)?, now))
     }
 
     /// Sets a stop that lasts from now on for `lasts`, unless `cap` stand already of the same tenant, or of none.
@@ -40,12 +40,13 @@ impl Store {
         now: Millis,
     ) -> Pending<'_, Stopped> {
         self.write_at(now, move |rows, now| {
-            let of_tenant = |other: &&Stoppage| other.target.tenant == stop.target.tenant;
-            if standing(rows, now)?.iter().filter(of_tenant).count() >= cap {
+            let scope = scope(&stop.target).to_owned();
+            let beside = standing(&rows.notes(NoteKind::Stop, &scope, usize::MAX)?, now)?;
+            if beside.iter().filter(|other| other.target.tenant == stop.target.tenant).count() >= cap {
                 return Ok(Stopped::TooMany);
             }
             let stop = Stoppage { at: now, until: now.after(lasts), ..stop };
-            rows.put_note(NoteKind::Stop, &Note::new(stop.id.as_str(), SCOPE, stop.until, &stop)?)?;
+            rows.put_note(NoteKind::Stop, &Note::new(stop.id.as_str(), &scope, stop.until, &stop)?)?;
             transact::append(rows, &record(&stop, now))?;
             Ok(Stopped::Stands(stop))
         })
@@ -61,9 +62,8 @@ impl Store {
     ) -> Pending<'_, Option<Stoppage>> {
         self.write_at(now, move |rows, now| {
             let within = |stop: &Stoppage| tenant.is_none() || stop.target.tenant == tenant;
-            let Some(stop) = standing(rows, now)?.into_iter().find(|stop| stop.id == id && within(stop)) else {
-                return Ok(None);
-            };
+            let found: Vec<Note> = rows.note(NoteKind::Stop, &id)?.into_iter().collect();
+            let Some(stop) = standing(&found, now)?.into_iter().find(within) else { return Ok(None) };
             rows.remove_note(NoteKind::Stop, &id)?;
             transact::append(rows, &record(&stop, now))?;
             Ok(Some(stop))
@@ -71,13 +71,20 @@ impl Store {
     }
 }
 
-/// What stops a call made there.
+/// What stops a call made there. INVARIANT (none is missed): all of its tenant and all that concern every tenant, however
+/// many there are. Those of other tenants cost it nothing.
 pub(super) fn stopping(rows: &dyn Rows, spot: &Spot, now: Millis) -> Stored<Option<Stoppage>> {
-    Ok(Stoppage::of(&standing(rows, now)?, spot, now))
+    let mut notes = rows.notes(NoteKind::Stop, EVERYWHERE, usize::MAX)?;
+    if spot.tenant != EVERYWHERE {
+        notes.extend(rows.notes(NoteKind::Stop, &spot.tenant, usize::MAX)?);
+    }
+    Ok(Stoppage::of(&standing(&notes, now)?, spot, now))
 }
 
-/// INVARIANT (none is missed): all of them, however many there are.
-fn standing(rows: &dyn Rows, now: Millis) -> Stored<Vec<Stoppage>> {
-    let notes = rows.notes(NoteKind::Stop, SCOPE, usize::MAX)?;
+fn scope(target: &Target) -> &str {
+    target.tenant.as_deref().unwrap_or(EVERYWHERE)
+}
+
+fn standing(notes: &[Note], now: Millis) -> Stored<Vec<Stoppage>> {
     notes.iter().filter(|note| now < note.until).map(Note::read).collect()
 }

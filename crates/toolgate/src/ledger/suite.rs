@@ -116,7 +116,8 @@ stories! {
     stops:
         nothing_opens_where_an_operator_has_stopped_it
         a_stop_is_lifted_once_and_only_by_whom_it_concerns
-        the_stops_of_one_tenant_leave_room_for_those_of_others;
+        the_stops_of_one_tenant_leave_room_for_those_of_others
+        a_call_looks_at_no_stop_of_another_tenant;
     runs:
         a_run_grows_with_each_call_and_only_its_own_principal_has_it
         a_run_that_rests_for_a_day_is_as_good_as_new

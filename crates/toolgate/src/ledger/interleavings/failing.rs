@@ -134,6 +134,9 @@ impl Rows for Failing<'_> {
     fn notes(&self, kind: NoteKind, scope: &str, limit: usize) -> Stored<Vec<Note>> {
         self.rows.notes(kind, scope, limit)
     }
+    fn notes_of(&self, kind: NoteKind) -> Stored<Vec<Note>> {
+        self.rows.notes_of(kind)
+    }
     fn put_note(&mut self, kind: NoteKind, note: &Note) -> Stored<()> {
         write!(self.put_note(kind, note))
     }

@@ -394,6 +394,11 @@ impl Rows for Tables<'_> {
         self.all(sql, params![kind.as_str(), scope, at_most(limit)], note)
     }
 
+    fn notes_of(&self, kind: NoteKind) -> Stored<Vec<Note>> {
+        let sql = "SELECT key, scope, until, body FROM notes WHERE kind = ?1 ORDER BY rowid";
+        self.all(sql, params![kind.as_str()], note)
+    }
+
     fn put_note(&mut self, kind: NoteKind, note: &Note) -> Stored<()> {
         self.run(
             "INSERT INTO notes (kind, key, scope, until, body) VALUES (?1, ?2, ?3, ?4, ?5)

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::ledger::Stopped;
+use crate::ledger::rows::NoteKind;
 
 /// A stop of these calls that lasts for so many milliseconds.
 async fn stop(store: &Store, target: Target, lasts: u64) -> Stopped {
@@ -72,4 +73,19 @@ pub(super) async fn the_stops_of_one_tenant_leave_room_for_those_of_others(store
     assert_eq!(records(store).await, before);
     assert!(!full(stop(store, Target::tenant("globex"), 5_000).await));
     assert!(!full(stop(store, Target::all(), 5_000).await), "the operator's own are never crowded out");
+}
+
+pub(super) async fn a_call_looks_at_no_stop_of_another_tenant(store: &Store) {
+    let (globex, whole) = (Target::tenant("globex"), Target::tool("pay"));
+    let (globex, whole) = (stood(stop(store, globex, 5_000).await), stood(stop(store, whole, 5_000).await));
+    let ids = async |scope: &'static str| {
+        let notes = store.read(move |rows| rows.notes(NoteKind::Stop, scope, 10)).await.unwrap();
+        notes.into_iter().map(|note| note.key).collect::<Vec<_>>()
+    };
+    assert_eq!(ids("").await, [whole.id.as_str()]);
+    assert_eq!((ids("acme").await, ids("globex").await), (Vec::new(), vec![globex.id.clone()]));
+    assert!(ran(&store.open(Act::new("a").opening(store).await, NOW).await.unwrap()));
+    let theirs = Act { tenant: "globex", lane: "ord_2", ..Act::new("b") };
+    assert_eq!(store.open(theirs.opening(store).await, NOW).await.unwrap(), Opened::Stopped(Box::new(globex.clone())));
+    assert_eq!(store.stops(NOW).await.unwrap(), [globex, whole], "the operator sees all of them");
 }
