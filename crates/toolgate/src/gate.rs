@@ -74,7 +74,7 @@ use recorder::Recorder;
 use records::Heading;
 pub use rejudge::{Decided, Ended, Recorded, Undecided, Unhidden};
 pub use rulings::{NotRuled, Ruling};
-pub use stops::{LONGEST_STOP, LONGEST_WHY, NotLifted, NotStopped, lift, stop, stops, time};
+pub use stops::{LONGEST_STOP, LONGEST_WHY, NotLifted, NotStopped, is_fit, lift, stop, stops, time};
 use turns::Taken;
 
 /// Decides whether proposed calls may happen, makes them happen under limits and at most once, and answers.
