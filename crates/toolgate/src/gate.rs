@@ -266,7 +266,7 @@ impl Gate {
             }
             Halt::Pending(approval) => {
                 let record = heading.proposed(&trace, now);
-                let approval = approval.redacted(&self.line.redaction);
+                let approval = approval.redacted(&self.line.redaction, heading.call_digest());
                 let refusal = match self.line.store.propose(approval, self.line.asking, record, now).await? {
                     ledger::Proposed::Pending(approval) => held(&approval),
                     ledger::Proposed::TooMany(full) => {
@@ -377,6 +377,12 @@ impl Gate {
     /// The tools that this session may see, by name.
     pub fn tools(&self, session: &Session) -> Vec<&Contract> {
         self.line.catalogue.of(session).collect()
+    }
+
+    /// Whether a plain digest of what this tool was given could be tried until it fits: it marks something as secret or
+    /// personal, or the gate does not know it any more.
+    pub fn is_marked(&self, tool: &str) -> bool {
+        self.line.registry.get(tool).is_none_or(|tool| tool.mark.is_some())
     }
 
     /// All contracts, by name, whoever may see them.

@@ -74,7 +74,9 @@ fn show(approval: &Approval, output: &mut Output) {
     for used in &approval.leniencies {
         output.note(&format!("  not as sent  {used}"));
     }
-    output.note(&format!("  call digest  {}", approval.call_digest));
+    if let Some(digest) = &approval.told_digest {
+        output.note(&format!("  call digest  {digest}"));
+    }
 }
 
 /// INVARIANT (no yes beforehand): what was typed before the question was seen answers nothing.
