@@ -11,6 +11,7 @@ mod reader;
 mod settings;
 mod webhook;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -340,6 +341,13 @@ pub(crate) fn tool_names(dir: &Path) -> Vec<String> {
     let mut names: Vec<String> = read.iter().map(Source::tool).chain(reader.unread).collect();
     names.sort();
     names
+}
+
+/// The names of the tools of a folder whose contracts surely mark nothing as secret or personal, whatever else is wrong
+/// with them.
+pub(crate) fn unmarked_tools(dir: &Path) -> BTreeSet<String> {
+    let unmarked = |source: &Source| !["x-secret", "x-personal"].iter().any(|mark| source.text.contains(mark));
+    Reader::of(dir).contracts().iter().filter(|source| unmarked(source)).map(Source::tool).collect()
 }
 
 /// The cases of a folder, a file and its text each, and what is wrong with the files themselves.

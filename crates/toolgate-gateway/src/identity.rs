@@ -394,7 +394,7 @@ const TENANT: &str = "expected 1 to 64 of a-z, 0-9, `_` and `-`: a tenant's name
 
 /// Whether this can be the name of a tenant. INVARIANT (one spelling): no two names look alike, and none means more than
 /// itself where it is compared, listed or made part of something else.
-fn is_tenant(text: &str) -> bool {
+pub(crate) fn is_tenant(text: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'_' | b'-');
     (1..=64).contains(&text.len()) && text.bytes().all(plain)
 }

@@ -10,7 +10,7 @@ use toolgate::audit::Sealed;
 use toolgate::clock::Millis;
 use toolgate::contract::{Access, Contract};
 use toolgate::fault::Fault;
-use toolgate::ledger::Listed;
+use toolgate::ledger::{Listed, Store};
 use toolgate::standing::Standing;
 use toolgate::stoppage::Stoppage;
 use toolgate::trace::Trace;
@@ -147,7 +147,7 @@ pub(crate) fn approval(approval: &Approval, now: Millis) -> Value {
         "preview": approval.preview,
         "arguments": approval.arguments,
         "leniencies": approval.leniencies,
-        "call_digest": approval.call_digest,
+        "call_digest": approval.told_digest,
         "reasons": approval.reasons,
         "created_at": approval.created_at.to_string(),
         "expires_at": approval.expires_at.to_string(),
@@ -194,11 +194,28 @@ pub(crate) fn standing(Standing { grant, left, state }: &Standing) -> Value {
     })
 }
 
+/// What an action is named by for people, and the digest of what it was given. INVARIANT (no plain digest of what is
+/// hidden): where the tool marks anything, both would tell its values to whoever tries them. There it is named by the `ref`
+/// that opened it, and its digest is keyed.
+pub(crate) struct Names {
+    pub(crate) key: String,
+    pub(crate) args_digest: String,
+}
+
+impl Names {
+    pub(crate) fn of(action: &Listed, is_marked: bool, store: &Store) -> Self {
+        match is_marked {
+            true => Self { key: action.first.as_str().to_owned(), args_digest: store.keyed(action.args_digest).hex() },
+            false => Self { key: action.key.hex(), args_digest: action.args_digest.hex() },
+        }
+    }
+}
+
 /// An action of the ledger.
-pub(crate) fn action(action: &Listed) -> Value {
+pub(crate) fn action(action: &Listed, names: &Names) -> Value {
     let time = |at: Option<Millis>| at.map(|at| at.to_string());
     json!({
-        "key": action.key,
+        "key": names.key,
         "tool": action.tool,
         "tenant": action.tenant,
         "principal": action.principal,
@@ -207,7 +224,7 @@ pub(crate) fn action(action: &Listed) -> Value {
         "effect": action.effect,
         "attempt": action.attempt,
         "ref": action.first,
-        "args_digest": action.args_digest,
+        "args_digest": names.args_digest,
         "approval": action.approval,
         "opened_at": time(action.first.given_at()),
         "at": time(action.at),

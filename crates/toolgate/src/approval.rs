@@ -40,6 +40,11 @@ pub struct Approval {
     /// The digest of the exact arguments and the contract. INVARIANT (one approval, one action): only a call with this
     /// digest can use it.
     pub call_digest: Digest,
+    /// The digest of the call as it stands on the record, which is what people are shown. INVARIANT (no plain digest of what
+    /// is hidden): it is keyed where the tool marks anything, so that nobody tries values until a digest fits. Nothing
+    /// where it was asked before this was kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub told_digest: Option<Digest>,
     /// The digest of the policies that judged the call; other policies void the approval.
     pub slice: Digest,
     /// Why it is asked, each with whoever may answer.
@@ -172,7 +177,8 @@ pub enum NotDecided {
 
 impl Approval {
     /// The same, without what looks like a secret in it: it is kept, and shown to whoever may answer.
-    pub(crate) fn redacted(mut self, redaction: &Redaction) -> Self {
+    pub(crate) fn redacted(mut self, redaction: &Redaction, told_digest: Option<Digest>) -> Self {
+        self.told_digest = told_digest;
         self.preview = redaction.text(&self.preview).into_owned();
         redaction.scrub(&mut self.arguments);
         self
@@ -335,6 +341,7 @@ mod tests {
             arguments: Value::Null,
             leniencies: Vec::new(),
             call_digest: Digest::of(b"call"),
+            told_digest: None,
             slice: Digest::of(b"slice"),
             reasons: approvers
                 .iter()

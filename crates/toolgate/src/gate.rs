@@ -76,7 +76,7 @@ use records::Heading;
 pub use rejudge::{Decided, Ended, Recorded, Undecided, Unhidden};
 pub use rulings::{NotRuled, Ruling};
 pub use sessions::{MOST_RUNS, NotBegun};
-pub use stops::{LONGEST_STOP, LONGEST_WHY, NotLifted, NotStopped, lift, stop, stops, time};
+pub use stops::{LONGEST_STOP, LONGEST_WHY, NotLifted, NotStopped, is_fit, lift, stop, stops, time};
 use turns::Taken;
 
 /// Decides whether proposed calls may happen, makes them happen under limits and at most once, and answers.
@@ -268,7 +268,7 @@ impl Gate {
             }
             Halt::Pending(approval) => {
                 let record = heading.proposed(&trace, now);
-                let approval = approval.redacted(&self.line.redaction);
+                let approval = approval.redacted(&self.line.redaction, heading.call_digest());
                 let refusal = match self.line.store.propose(approval, self.line.asking, record, now).await? {
                     ledger::Proposed::Pending(approval) => held(&approval),
                     ledger::Proposed::TooMany(full) => {
@@ -379,6 +379,12 @@ impl Gate {
     /// The tools that this session may see, by name.
     pub fn tools(&self, session: &Session) -> Vec<&Contract> {
         self.line.catalogue.of(session).collect()
+    }
+
+    /// Whether a plain digest of what this tool was given could be tried until it fits: it marks something as secret or
+    /// personal, or the gate does not know it any more.
+    pub fn is_marked(&self, tool: &str) -> bool {
+        self.line.registry.get(tool).is_none_or(|tool| tool.mark.is_some())
     }
 
     /// All contracts, by name, whoever may see them.

@@ -41,6 +41,7 @@ use serde_json::Value;
 pub(crate) use bound::keep_text;
 pub use bound::{Bounded, TooLarge, Truncated, bound_free};
 pub(crate) use hidden::{Hidden, Mark};
+pub(crate) use inert::acts;
 pub use inert::inert;
 pub(crate) use keywords::{type_of, types_of};
 pub(crate) use modern::Declared;

@@ -38,6 +38,10 @@ pub struct Stoppage {
     pub why: String,
     /// Who said so.
     pub by: Principal,
+    /// The tenant whose administrator said so; the operator of the gate did where nothing is said. INVARIANT (setter
+    /// alone): whoever speaks for a tenant reads the reason of no other stop, and lifts no other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub set_in: Option<String>,
     /// Since when.
     pub at: Millis,
     /// From this moment on it stops nothing.
@@ -136,6 +140,7 @@ mod tests {
             target,
             why: "a leak".into(),
             by,
+            set_in: None,
             at: Millis(1),
             until: Millis(until),
             reference: Ref::fresh(),

@@ -466,3 +466,33 @@ async fn a_standing_grant_that_is_revoked_while_the_call_is_decided_covers_it_no
     assert_eq!(reply.code(), Some(Code::ApprovalRequired), "{reply:?}");
     assert_eq!(bank.runs.load(Ordering::SeqCst), 0);
 }
+
+#[tokio::test]
+async fn a_tool_that_the_giver_cannot_see_is_as_absent_and_its_rules_are_no_hint() {
+    let desk = Desk::over(
+        Store::memory(),
+        &format!("{POLICIES}\n@id(\"none\") forbid (principal, action == Action::\"pay\", resource);"),
+    );
+    let bob = person("bob");
+    assert!(desk.gate.tools(&bob).iter().all(|tool| tool.name() != "pay"));
+    let not = async |tool: &str, rule: &str, by: &Session| {
+        let asked = Granting { tool: tool.into(), rule: rule.into(), ..large(Some(1), None) };
+        desk.gate.grant_standing(&asked, by).await.unwrap_err()
+    };
+    let (hidden, absent) = (not("pay", "pay.large", &bob).await, not("pey", "pay.large", &bob).await);
+    assert_eq!((hidden.why, hidden.to_string()), (absent.why, absent.to_string()));
+    assert_eq!(hidden.advice(), absent.advice());
+    assert!(!format!("{:?}", hidden.advice()).contains("pay"), "{:?}", hidden.advice());
+    let odd = not("pay", "pay.lage", &mia()).await;
+    assert_eq!(odd.advice(), Some("did you mean pay.large?"), "whoever answers its rules knows them");
+}
+
+#[tokio::test]
+async fn nothing_is_granted_to_a_name_that_nobody_can_have_or_that_reads_as_another() {
+    let desk = Desk::new();
+    for name in ["", " ", "ali\u{202e}ce", "alice\n", "al\u{200b}ice", "\u{7}alice"] {
+        let asked = Granting { to: Principal::new("local", name), ..large(Some(1), None) };
+        let not = desk.gate.grant_standing(&asked, &mia()).await.unwrap_err();
+        assert_eq!(not.why, Refused::Unfit, "{name:?}");
+    }
+}

@@ -294,3 +294,16 @@ async fn nobody_stops_without_a_reason_or_without_an_end() {
     let long = desk.gate.stop(Target::all(), Duration::from_secs(30 * 24 * 3600), WHY, &operator()).await.unwrap();
     assert_eq!(desk.gate.stops().await.unwrap(), [long]);
 }
+
+#[tokio::test]
+async fn whoever_stops_within_a_tenant_is_given_no_hint_of_a_tool_that_they_cannot_see() {
+    let desk = Desk::with(&json!({}), r#"@id("none") forbid (principal, action == Action::"look", resource);"#);
+    let ann = person("ann", "acme");
+    assert_eq!(desk.gate.tools(&ann).len(), 1);
+    let stop = async |tool: &str| desk.gate.stop_in_tenant(tool, HOUR, WHY, &ann).await;
+    assert_eq!(stop("lok").await, Err(NotStopped::UnknownTool { near: None }), "as a name that resembles nothing");
+    let near = Some("did you mean pay?".to_owned());
+    assert_eq!(stop("pya").await, Err(NotStopped::UnknownTool { near }));
+    let stop = stop("pay").await.unwrap();
+    assert_eq!((stop.set_in.as_deref(), stop.target), (Some("acme"), Target::tool("pay").within("acme")));
+}

@@ -266,7 +266,9 @@ fn show(approval: &Approval, now: Millis, output: &mut Output) {
     for used in &approval.leniencies {
         output.line(&format!("  not as sent  {used}"));
     }
-    output.line(&format!("  call digest  {}", approval.call_digest));
+    if let Some(digest) = &approval.told_digest {
+        output.line(&format!("  call digest  {digest}"));
+    }
     if let Some(edited) = &approval.edited {
         output.line(&format!("  edited       by {}, in the place of {}", edited.by, edited.of));
     }

@@ -41,6 +41,7 @@ pub(super) async fn confirmed(
     let own = |approval: &Approval| approval.requester == *session.principal() && approval.waits_for_requester_alone();
     let Some(approval) = found.filter(own) else { return Ok(Confirmed::Open) };
     show(&approval, output);
+    forget_typed();
     output.question("Let it happen? [y/N] ");
     let line = tokio::select! {
         line = line() => line,
@@ -73,7 +74,15 @@ fn show(approval: &Approval, output: &mut Output) {
     for used in &approval.leniencies {
         output.note(&format!("  not as sent  {used}"));
     }
-    output.note(&format!("  call digest  {}", approval.call_digest));
+    if let Some(digest) = &approval.told_digest {
+        output.note(&format!("  call digest  {digest}"));
+    }
+}
+
+/// INVARIANT (no yes beforehand): what was typed before the question was seen answers nothing.
+fn forget_typed() {
+    // Where it cannot be thrown away the terminal is gone, and nobody answers.
+    let _ = rustix::termios::tcflush(std::io::stdin(), rustix::termios::QueueSelector::IFlush);
 }
 
 /// A yes is said in so many letters; what is neither yes nor no leaves it open.

@@ -13,7 +13,7 @@ use super::failure::FailureCode;
 use super::folder::{Folder, open_store_at_once};
 use super::{Exit, Failure, Output, open_store, told};
 use crate::config::{self, LoadError};
-use crate::identity::Identity;
+use crate::identity::{Identity, is_tenant};
 use crate::shown;
 
 /// Stop a tool, a tenant or all calls for a while
@@ -81,6 +81,7 @@ impl Deny {
         let why = self.why.as_deref().ok_or_else(|| Failure::usage("say why: --why").hint(example()))?;
         let by = Identity::operator()?;
         if self.dry_run {
+            gate::is_fit(lasts, why).map_err(|not| not_stopped(not, dir))?;
             output.note(&format!("dry run: nothing is stopped; it would be {target}"));
             let now = toolgate::clock::Clock::now(&toolgate::clock::SystemClock);
             let would = Would { target: &target, why, until: now.after(lasts).to_string() };
@@ -166,7 +167,17 @@ impl Deny {
                     (_, Some(tenant), Some(tenants)) if !tenants.iter().any(|one| one == tenant) => {
                         Err(known.unknown(tenant, tenants))
                     }
-                    (tool, tenant, _) => {
+                    (_, Some(tenant), None) if !is_tenant(tenant) => {
+                        Err(Failure::new(FailureCode::UnknownTarget, "no tenant can have this name").hint(
+                            "a tenant is named in 1 to 64 of a-z, 0-9, _ and -; upper and lower case are not the same",
+                        ))
+                    }
+                    (tool, tenant, known) => {
+                        if tenant.is_some() && known.is_none() {
+                            output.note(
+                                "not all tenants are known here: nothing tells whether there is one of this name",
+                            );
+                        }
                         Ok(Target { tool: tool.map(str::to_owned), tenant: tenant.map(str::to_owned) })
                     }
                 }

@@ -1,5 +1,6 @@
 //! `toolgate ledger`: the actions of a gate, and an operator's word on those of which nobody knows what became.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use clap::{ArgGroup, Args, Subcommand, ValueEnum};
@@ -14,8 +15,8 @@ use super::failure::FailureCode;
 use super::patience::patiently;
 use super::why;
 use super::{Exit, Failure, Output, find_folder, load, open_store};
-use crate::config::{Loaded, Purpose};
-use crate::shown;
+use crate::config::{self, Loaded, Purpose};
+use crate::shown::{self, Names};
 
 /// Look at actions, and say what became of unknown ones.
 #[derive(Debug, Args)]
@@ -125,22 +126,23 @@ impl Ledger {
             Action::List(list) => list.run(&dir, output).await,
             Action::Show { key, json } => {
                 let store = open_store(&dir, output)?;
+                let namer = Namer::of(&store, &dir);
                 let action = named(&store, &key, &dir).await?;
                 let history = store.history_of(&action).await?;
                 let records = &history.records;
                 if json {
                     let records: Vec<Value> = records.iter().map(why::body).collect();
-                    output.json(&shown::with(shown(&action), "records", records));
+                    output.json(&shown::with(namer.shown(&action), "records", records));
                 } else {
                     let sent_as =
                         records.iter().rev().find_map(|record| Some(why::sent_as(&why::body(record))?.to_owned()));
-                    show(&action, sent_as.as_deref(), output);
+                    show(&action, &namer, sent_as.as_deref(), output);
                     records.iter().for_each(|record| why::show(record, output));
                 }
                 if !history.whole {
                     output.note("only a part of the record was looked through: later attempts may stand in the rest");
                 }
-                output.next(&advice(&action, &dir));
+                output.next(&advice(&action, &namer, &dir));
                 Ok(Exit::Ok)
             }
             Action::Resolve(resolve) => resolve.run(&dir, output).await,
@@ -151,6 +153,7 @@ impl Ledger {
 impl List {
     async fn run(self, dir: &Path, output: &mut Output) -> Result<Exit, Failure> {
         let store = open_store(dir, output)?;
+        let namer = Namer::of(&store, dir);
         let state = match (self.unknown, self.open) {
             (true, _) => Some(ActionState::Unknown),
             (_, true) => Some(ActionState::Open),
@@ -159,11 +162,11 @@ impl List {
         let wanted = Wanted { state, tenant: self.tenant, tool: self.tool };
         let actions = patiently("looking through the ledger", found(&store, wanted, self.count), output).await?;
         match self.json {
-            true => output.json(&actions.iter().map(shown).collect::<Vec<Value>>()),
-            false => actions.iter().for_each(|action| output.line(&summary(action))),
+            true => output.json(&actions.iter().map(|action| namer.shown(action)).collect::<Vec<Value>>()),
+            false => actions.iter().for_each(|action| output.line(&namer.summary(action))),
         }
         if let Some(action) = actions.iter().find(|action| action.state == ActionState::Unknown) {
-            output.next(&format!("toolgate ledger {} show {}", dir.display(), prefix(action)));
+            output.next(&format!("toolgate ledger {} show {}", dir.display(), namer.short(action)));
         }
         Ok(Exit::Ok)
     }
@@ -197,16 +200,17 @@ impl Resolve {
         let resolved = self.resolve(&loaded, &ruling, why, dir).await;
         loaded.finish().await?;
         let (action, speaker) = resolved?;
+        let namer = Namer::of(loaded.gate.store(), dir);
         if self.dry_run {
             output.note("dry run: nothing is resolved");
         }
         match self.json {
-            true => output.json(&shown(&action)),
-            false => output.line(&summary(&action)),
+            true => output.json(&namer.shown(&action)),
+            false => output.line(&namer.summary(&action)),
         }
         if !self.dry_run {
             output.note(&format!("recorded as the word of {speaker}"));
-            output.next(&format!("toolgate ledger {} show {}", dir.display(), prefix(&action)));
+            output.next(&format!("toolgate ledger {} show {}", dir.display(), namer.short(&action)));
         }
         Ok(Exit::Ok)
     }
@@ -225,12 +229,13 @@ impl Resolve {
             gate.sweep().await?;
         }
         let action = named(gate.store(), &self.key, dir).await?;
+        let namer = Namer::of(gate.store(), dir);
         let by = loaded.identity.speaker(self.user.as_deref(), &action.tenant, loaded.operator_speaks)?;
         let resolved = match self.dry_run {
             true => gate.dry_rule(action.key, ruling).await,
             false => gate.rule(action.key, ruling, why, &by).await,
         };
-        let action = resolved.map_err(|not| refused(not, &action, dir))?;
+        let action = resolved.map_err(|not| refused(not, &namer.short(&action), dir))?;
         Ok((action, format!("{}@{}", by.principal().subject, by.tenant())))
     }
 
@@ -261,8 +266,8 @@ async fn named(store: &Store, key: &str, dir: &Path) -> Result<Listed, Failure> 
 }
 
 /// Why an operator's word does not count, and what to do.
-fn refused(not: NotRuled, action: &Listed, dir: &Path) -> Failure {
-    let (dir, key) = (dir.display(), prefix(action));
+fn refused(not: NotRuled, key: &str, dir: &Path) -> Failure {
+    let dir = dir.display();
     let message = not.to_string();
     match not {
         NotRuled::Missing => {
@@ -294,34 +299,55 @@ fn problem(problem: &Problem) -> String {
     format!("{} {}", if problem.at.is_empty() { "the result:" } else { &problem.at }, problem.message)
 }
 
-fn prefix(action: &Listed) -> String {
-    action.key.hex().chars().take(SHOWN_DIGITS).collect()
+/// What actions are named by. INVARIANT (no plain digest of what is hidden): one of a tool that may mark its arguments is
+/// named by the `ref` that opened it.
+struct Namer {
+    store: Store,
+    unmarked: BTreeSet<String>,
 }
 
-/// An action for programs.
-fn shown(action: &Listed) -> Value {
-    shown::with(shown::action(action), "next", next(action))
+impl Namer {
+    fn of(store: &Store, dir: &Path) -> Self {
+        Self { store: store.clone(), unmarked: config::unmarked_tools(dir) }
+    }
+
+    fn names(&self, action: &Listed) -> Names {
+        Names::of(action, !self.unmarked.contains(&action.tool), &self.store)
+    }
+
+    /// The beginning of the key, or the `ref`.
+    fn short(&self, action: &Listed) -> String {
+        match self.unmarked.contains(&action.tool) {
+            true => action.key.hex().chars().take(SHOWN_DIGITS).collect(),
+            false => action.first.as_str().to_owned(),
+        }
+    }
+
+    /// An action for programs.
+    fn shown(&self, action: &Listed) -> Value {
+        shown::with(shown::action(action, &self.names(action)), "next", next(action))
+    }
+
+    /// An action in a line. Nothing stands right behind a moment, so that it can be copied.
+    fn summary(&self, action: &Listed) -> String {
+        let time = |at: Option<Millis>| at.map_or_else(|| "-".to_owned(), |at| at.to_string());
+        let lease = action.lease_end.map_or_else(String::new, |end| format!(", lease until {end}"));
+        format!(
+            "{}  {:7} {} by {}@{} since {}{lease}; {}",
+            self.short(action),
+            action.state,
+            action.tool,
+            action.principal.subject,
+            action.tenant,
+            time(since(action)),
+            next(action),
+        )
+    }
 }
 
 /// Since when the action stands as it does, as far as it is known.
 fn since(action: &Listed) -> Option<Millis> {
     action.at.or_else(|| action.first.given_at())
-}
-
-/// An action in a line. Nothing stands right behind a moment, so that it can be copied.
-fn summary(action: &Listed) -> String {
-    let time = |at: Option<Millis>| at.map_or_else(|| "-".to_owned(), |at| at.to_string());
-    let lease = action.lease_end.map_or_else(String::new, |end| format!(", lease until {end}"));
-    format!(
-        "{}  {:7} {} by {}@{} since {}{lease}; {}",
-        prefix(action),
-        action.state,
-        action.tool,
-        action.principal.subject,
-        action.tenant,
-        time(since(action)),
-        next(action),
-    )
 }
 
 /// What there is to do about an action.
@@ -339,11 +365,11 @@ fn next(action: &Listed) -> &'static str {
     }
 }
 
-fn advice(action: &Listed, dir: &Path) -> String {
+fn advice(action: &Listed, namer: &Namer, dir: &Path) -> String {
     let dir = dir.display();
     match action.state {
         ActionState::Unknown => {
-            format!("toolgate ledger {dir} resolve {} done|none --why TEXT", prefix(action))
+            format!("toolgate ledger {dir} resolve {} done|none --why TEXT", namer.short(action))
         }
         ActionState::Open | ActionState::Done | ActionState::Failed => {
             format!("toolgate why {dir} {}", action.first)
@@ -351,17 +377,18 @@ fn advice(action: &Listed, dir: &Path) -> String {
     }
 }
 
-fn show(action: &Listed, sent_as: Option<&str>, output: &mut Output) {
-    output.line(&summary(action));
+fn show(action: &Listed, namer: &Namer, sent_as: Option<&str>, output: &mut Output) {
+    output.line(&namer.summary(action));
+    let names = namer.names(action);
     let mut line = |name: &str, value: &str| output.line(&format!("  {name:13} {value}"));
-    line("ledger key", &action.key.hex());
+    line("ledger key", &names.key);
     if let Some(sent_as) = sent_as {
         line("sent as", sent_as);
     }
     line("run", &action.run);
     line("attempt", &action.attempt.to_string());
     line("first ref", action.first.as_str());
-    line("args digest", &action.args_digest.hex());
+    line("args digest", &names.args_digest);
     if let Some(approval) = &action.approval {
         line("approval", approval);
     }

@@ -19,7 +19,7 @@ use super::door::{Door, json_response};
 use super::problem::{Kind, Problem};
 use super::query::Query;
 use crate::identity::Scope;
-use crate::shown;
+use crate::shown::{self, Names};
 
 /// How many are listed where nothing is said, and at most.
 const LISTED: (usize, usize) = (100, 1000);
@@ -38,8 +38,18 @@ pub(super) async fn listed(door: &Door, session: &Session, query: Option<&str>) 
     let (limit, before) = (query.limit(LISTED.0, LISTED.1)?, query.number("before")?);
     let page = door.gate().store().actions(session.tenant(), before, limit).await;
     let page = page.map_err(|error| door.unavailable(&error.into()))?;
-    let entries: Vec<Value> = page.items.iter().map(shown::action).collect();
+    let entries: Vec<Value> = page.items.iter().map(|action| shown(door, action)).collect();
     Ok(json_response(&json!({ "entries": entries, "next": page.next })))
+}
+
+/// Whether it is the `ref` of a call, and no key nor the beginning of one.
+fn is_ref(key: &str) -> bool {
+    key.bytes().any(|byte| !byte.is_ascii_hexdigit())
+}
+
+fn shown(door: &Door, action: &Listed) -> Value {
+    let gate = door.gate();
+    shown::action(action, &Names::of(action, gate.is_marked(&action.tool), gate.store()))
 }
 
 /// What a body says of an action.
@@ -59,21 +69,24 @@ pub(super) async fn rule(
     Query::read(parts.uri.query(), &[])?;
     let body = door.read(&parts.headers, body).await?;
     let word = word(&body)?;
-    let key = key.ok().and_then(|Path(key)| key.parse::<Digest>().ok());
+    let key = key.ok().map(|Path(key)| key).filter(|key| key.parse::<Digest>().is_ok() || is_ref(key));
     let action = ruled(&door, &session, key, &word).await?;
-    Ok(json_response(&shown::action(&action)))
+    Ok(json_response(&shown(&door, &action)))
 }
 
 /// INVARIANT (own tenant alone): the action of another tenant is as absent as one that never was.
-async fn ruled(door: &Door, session: &Session, key: Option<Digest>, word: &Word) -> Result<Listed, Problem> {
+async fn ruled(door: &Door, session: &Session, key: Option<String>, word: &Word) -> Result<Listed, Problem> {
     let missing = || Problem::new(Kind::NoSuchAction, "there is no action of this key in the caller's tenant");
     let key = key.ok_or_else(missing)?;
     if !word.dry_run {
         // What a dead process left open is unknown from now on, and can be spoken of.
         door.gate().sweep().await.map_err(|fault| door.unavailable(&fault))?;
     }
-    let found = door.gate().store().action(&key.hex()).await.map_err(|error| door.unavailable(&error.into()))?;
-    found.ok().filter(|action| action.tenant == session.tenant()).ok_or_else(missing)?;
+    let found = door.gate().store().action(&key).await.map_err(|error| door.unavailable(&error.into()))?;
+    // A plain key of what is hidden would be tried until it fits.
+    let named = |action: &Listed| is_ref(&key) || !door.gate().is_marked(&action.tool);
+    let own = |action: &Listed| action.tenant == session.tenant() && named(action);
+    let key = found.ok().filter(own).ok_or_else(missing)?.key;
     let ruled = match word.dry_run {
         true => door.gate().dry_rule(key, &word.ruling).await,
         false => door.gate().rule(key, &word.ruling, &word.why, session).await,

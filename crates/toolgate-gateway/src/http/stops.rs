@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use toolgate::gate::{NotLifted, NotStopped};
 use toolgate::json::Limits;
 use toolgate::session::Session;
-use toolgate::stoppage::{Stoppage, Target};
+use toolgate::stoppage::Stoppage;
 
 use super::body::Members;
 use super::door::{Door, json_response};
@@ -46,8 +46,7 @@ pub(super) async fn set(State(door): State<Arc<Door>>, request: Request<Body>) -
     let (Some(tool), Some(why), Some(lasts)) = (tool, why, lasts) else {
         return Err(Problem::new(Kind::BrokenEnvelope, "a member is missing"));
     };
-    let target = Target::tool(tool).within(session.tenant());
-    let stopped = door.gate().stop(target, lasts, &why, session.principal()).await;
+    let stopped = door.gate().stop_in_tenant(&tool, lasts, &why, &session).await;
     let stop = stopped.map_err(|not| not_stopped(&door, not))?;
     Ok(json_response(&shown::stoppage(&stop, true)))
 }
@@ -60,7 +59,7 @@ pub(super) async fn lift(
 ) -> Result<Response, Problem> {
     let session = door.admit(&headers, Scope::Admin)?;
     Query::read(query.as_deref(), &[])?;
-    let missing = || Problem::new(Kind::NoSuchStop, "no stop of this id stands that is of the caller's tenant");
+    let missing = || Problem::new(Kind::NoSuchStop, "no stop of this id stands that the caller's tenant has set");
     let Path(id) = id.map_err(|_| missing())?;
     let lifted = door.gate().lift(&id, Some(session.tenant()), session.principal()).await;
     let stop = lifted.map_err(|not| match not {
@@ -70,8 +69,9 @@ pub(super) async fn lift(
     Ok(json_response(&shown::stoppage(&stop, true)))
 }
 
+/// Whether it was set by the caller's tenant. Of what the operator stops in it the tenant reads that it is so, not why.
 fn is_own(stop: &Stoppage, session: &Session) -> bool {
-    stop.target.tenant.as_deref() == Some(session.tenant())
+    stop.set_in.as_deref() == Some(session.tenant())
 }
 
 fn not_stopped(door: &Door, not: NotStopped) -> Problem {

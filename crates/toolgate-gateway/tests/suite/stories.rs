@@ -36,6 +36,7 @@ mod streams;
 mod tags;
 mod tokens;
 mod told;
+mod tried;
 mod unread;
 mod vouched;
 mod warnings;

@@ -239,7 +239,7 @@ impl Gate {
         match stop.halt {
             Halt::Pending(approval) => {
                 let edited = Some(Edited { of: old.id, by: by.principal().clone() });
-                let approval = Approval { edited, ..approval.redacted(&self.line.redaction) };
+                let approval = Approval { edited, ..approval.redacted(&self.line.redaction, heading.call_digest()) };
                 Ok(Judged { approval, record: heading.proposed(&stop.trace, now) })
             }
             Halt::Refused(refusal) => {

@@ -237,6 +237,7 @@ mod tests {
             arguments: Value::Null,
             leniencies: Vec::new(),
             call_digest: Digest::of(b""),
+            told_digest: None,
             slice: Digest::of(b""),
             reasons: Vec::new(),
             state: ApprovalState::Pending,

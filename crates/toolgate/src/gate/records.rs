@@ -101,6 +101,14 @@ impl Heading {
         Arc::clone(&self.session)
     }
 
+    /// The digest of the call as the record has it, where it was admitted.
+    pub(super) fn call_digest(&self) -> Option<Digest> {
+        match self.told.get() {
+            Some(Told::Admitted { call_digest, .. }) => Some(*call_digest),
+            Some(Told::Unadmitted { .. }) | None => None,
+        }
+    }
+
     pub(super) fn reference(&self) -> Ref {
         self.reference.clone()
     }

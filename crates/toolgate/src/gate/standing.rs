@@ -8,6 +8,7 @@ use crate::call::Ref;
 use crate::contract::{Contract, Counts, unsummable};
 use crate::fault::Fault;
 use crate::fields::nearest;
+use crate::schema::acts;
 use crate::session::Session;
 use crate::standing::{
     Bounds, Granting, LONGEST, Left, MOST, NotGranted, Refused, Standing, StandingGrant, StandingState, Sum,
@@ -80,8 +81,11 @@ impl Gate {
 
     /// The grant that is asked for, if `by` may give it.
     fn checked(&self, asked: &Granting, by: &Session) -> Result<StandingGrant, NotGranted> {
-        let contract = self.tool_of(asked)?;
-        let role = self.role_of(asked)?;
+        let contract = self.tool_of(asked, by)?;
+        let role = self.role_of(asked, by)?;
+        if !is_name(&asked.to.issuer) || !is_name(&asked.to.subject) {
+            return Err(NotGranted::new(Refused::Unfit, "nobody can have the name of whom it is given to"));
+        }
         if &asked.to == by.principal() {
             let message = "nobody consents beforehand to their own calls: another person must";
             return Err(NotGranted::new(Refused::NotYours, message));
@@ -112,17 +116,32 @@ impl Gate {
         })
     }
 
-    fn tool_of(&self, asked: &Granting) -> Result<&Contract, NotGranted> {
-        let found = self.line.registry.get(&asked.tool).map(|tool| &*tool.contract);
+    /// INVARIANT (hidden is absent): a tool that the session may not see is there only for whoever answers what its rules
+    /// ask.
+    fn tool_of(&self, asked: &Granting, by: &Session) -> Result<&Contract, NotGranted> {
+        let visible = self.tools(by);
+        let answers = |contract: &&Contract| self.answered(contract.name(), by).next().is_some();
+        let theirs =
+            |contract: &&Contract| visible.iter().any(|seen| seen.name() == contract.name()) || answers(contract);
+        let found = self.line.registry.get(&asked.tool).map(|tool| &*tool.contract).filter(theirs);
         found.ok_or_else(|| {
-            let names = || self.contracts().map(Contract::name);
+            let names = || self.contracts().filter(theirs).map(Contract::name);
             let hint = nearest(&asked.tool, names()).unwrap_or_else(|| known(names()));
             NotGranted::new(Refused::Unfit, "the gate has no tool of this name").hint(hint)
         })
     }
 
+    /// The rules of a tool that ask for a role which this session has.
+    fn answered<'s>(&'s self, tool: &str, by: &'s Session) -> impl Iterator<Item = &'s str> {
+        let rules = self.line.policies.asking(tool);
+        rules.filter_map(|(id, approvers)| match approvers {
+            Approvers::Role(role) if by.roles().contains(role) => Some(id),
+            Approvers::Role(_) | Approvers::Requester => None,
+        })
+    }
+
     /// The role that the rule is answered with.
-    fn role_of(&self, asked: &Granting) -> Result<String, NotGranted> {
+    fn role_of(&self, asked: &Granting, by: &Session) -> Result<String, NotGranted> {
         let rules = || self.line.policies.asking(&asked.tool);
         match rules().find(|(id, _)| *id == asked.rule).map(|(_, approvers)| approvers) {
             Some(Approvers::Role(role)) => Ok(role.clone()),
@@ -131,10 +150,10 @@ impl Gate {
                 Err(NotGranted::new(Refused::Unfit, message))
             }
             None => {
-                let ids = || rules().map(|(id, _)| id);
+                let ids = || self.answered(&asked.tool, by);
                 let hint = match ids().next() {
                     Some(_) => nearest(&asked.rule, ids()).unwrap_or_else(|| known(ids())),
-                    None => "no rule of this tool asks for consent: nothing is to be granted".to_owned(),
+                    None => "no rule of this tool asks you for consent: nothing is to be granted".to_owned(),
                 };
                 Err(NotGranted::new(Refused::Unfit, "no rule of this tool that asks for consent has this id")
                     .hint(hint))
@@ -212,6 +231,11 @@ fn summed(contract: &Contract) -> Result<String, NotGranted> {
             Err(NotGranted::new(Refused::Unfit, "the limits of this tool sum several arguments").hint(hint))
         }
     }
+}
+
+/// Whether a person can be named so: with something that is seen, and nothing that is not.
+fn is_name(text: &str) -> bool {
+    !text.trim().is_empty() && text.chars().all(|c| !c.is_control() && !acts(c))
 }
 
 fn known<'a>(names: impl Iterator<Item = &'a str>) -> String {

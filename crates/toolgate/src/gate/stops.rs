@@ -14,7 +14,7 @@ use crate::fault::Fault;
 use crate::fields::nearest;
 use crate::ledger::{Stopped, Store, StoreError};
 use crate::redaction::{Kept, Redaction};
-use crate::session::Principal;
+use crate::session::{Principal, Session};
 use crate::stoppage::{Stoppage, Target};
 
 /// Why nothing was stopped.
@@ -33,7 +33,7 @@ pub enum NotStopped {
         near: Option<String>,
     },
     /// Too many stand already.
-    #[error("{CAP} stops stand already of this tenant, or of the whole gate: lift some first")]
+    #[error("{CAP} stops stand already that were set by the same: lift some first")]
     TooMany,
     /// The store failed.
     #[error("{0}")]
@@ -56,11 +56,11 @@ pub const LONGEST_WHY: usize = 1_000;
 /// How long a stop may last.
 pub const LONGEST_STOP: Duration = Duration::from_secs(30 * 24 * 3600);
 const SHORTEST_STOP: Duration = Duration::from_secs(1);
-/// How many stops may stand of one tenant, and of the whole gate.
+/// How many stops may stand that one tenant's administrators have set, and how many that the operator has.
 const CAP: usize = 100;
 
 /// Stops the calls of `target` from now on for `lasts`, in every process that shares the store. Whoever needs no gate for
-/// it, because its contracts are faulty, needs only the store; no name is held to anything then.
+/// it, because its contracts are faulty, needs only the store; no name is held to anything then. It is the operator's stop.
 pub async fn stop(
     store: &Store,
     target: Target,
@@ -69,16 +69,37 @@ pub async fn stop(
     by: &Principal,
     now: Millis,
 ) -> Result<Stoppage, NotStopped> {
-    let why = Redaction::new(store.key().clone(), Kept::default()).text(why.trim()).into_owned();
+    set(store, Words { target, lasts, why, by, set_in: None }, now).await
+}
+
+/// What somebody says who stops calls.
+struct Words<'a> {
+    target: Target,
+    lasts: Duration,
+    why: &'a str,
+    by: &'a Principal,
+    set_in: Option<&'a str>,
+}
+
+/// Whether a stop may be set that lasts so long, for this reason.
+pub fn is_fit(lasts: Duration, why: &str) -> Result<(), NotStopped> {
+    let why = why.trim();
     if why.is_empty() || why.chars().count() > LONGEST_WHY {
         return Err(NotStopped::NoReason);
     }
-    if !(SHORTEST_STOP..=LONGEST_STOP).contains(&lasts) {
-        return Err(NotStopped::Span);
+    match (SHORTEST_STOP..=LONGEST_STOP).contains(&lasts) {
+        true => Ok(()),
+        false => Err(NotStopped::Span),
     }
+}
+
+async fn set(store: &Store, words: Words<'_>, now: Millis) -> Result<Stoppage, NotStopped> {
+    let Words { target, lasts, why, by, set_in } = words;
+    let why = Redaction::new(store.key().clone(), Kept::default()).text(why.trim()).into_owned();
+    is_fit(lasts, &why)?;
     let reference = Ref::fresh();
-    let (id, until) = (format!("stop_{reference}"), now.after(lasts));
-    let stop = Stoppage { id, target, why, by: by.clone(), at: now, until, reference };
+    let (id, until, set_in) = (format!("stop_{reference}"), now.after(lasts), set_in.map(str::to_owned));
+    let stop = Stoppage { id, target, why, by: by.clone(), set_in, at: now, until, reference };
     let speaker = by.clone();
     let record = move |stop: &Stoppage, now| record(Kind::Stopped, stop, &speaker, now);
     match store.stop(stop, lasts, CAP, Box::new(record), now).await? {
@@ -87,7 +108,7 @@ pub async fn stop(
     }
 }
 
-/// Lifts a stop before its end. With `tenant` said it must be one of that tenant.
+/// Lifts a stop before its end. With `tenant` said it must be one that was set in that tenant.
 pub async fn lift(
     store: &Store,
     id: &str,
@@ -131,7 +152,28 @@ impl Gate {
         stopped
     }
 
-    /// Lifts a stop before its end. With `tenant` said it must be one of that tenant.
+    /// As [`Gate::stop`], by somebody who speaks for their tenant: the calls of one tool in it, and no others. It is the
+    /// tenant's stop, not the operator's. INVARIANT (no hint of what is hidden): a name that is no tool's is told the
+    /// nearest one that `by` may see.
+    pub async fn stop_in_tenant(
+        &self,
+        tool: &str,
+        lasts: Duration,
+        why: &str,
+        by: &Session,
+    ) -> Result<Stoppage, NotStopped> {
+        if self.line.registry.get(tool).is_none() {
+            let near = nearest(tool, self.tools(by).into_iter().map(Contract::name));
+            return Err(NotStopped::UnknownTool { near });
+        }
+        let target = Target::tool(tool).within(by.tenant());
+        let words = Words { target, lasts, why, by: by.principal(), set_in: Some(by.tenant()) };
+        let stopped = set(&self.line.store, words, self.now()).await;
+        self.line.stops.forget();
+        stopped
+    }
+
+    /// Lifts a stop before its end. With `tenant` said it must be one that was set in that tenant.
     pub async fn lift(&self, id: &str, tenant: Option<&str>, by: &Principal) -> Result<Stoppage, NotLifted> {
         let lifted = lift(&self.line.store, id, tenant, by, self.now()).await;
         self.line.stops.forget();

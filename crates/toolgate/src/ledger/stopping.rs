@@ -30,7 +30,8 @@ impl Store {
         self.read_at(now, |rows, now| standing(&rows.notes_of(NoteKind::Stop)?, now))
     }
 
-    /// Sets a stop that lasts from now on for `lasts`, unless `cap` stand already of the same tenant, or of none.
+    /// Sets a stop that lasts from now on for `lasts`, unless `cap` stand already that were set by the same tenant, or by
+    /// the operator.
     pub(crate) fn stop(
         &self,
         stop: Stoppage,
@@ -41,8 +42,9 @@ impl Store {
     ) -> Pending<'_, Stopped> {
         self.write_at(now, move |rows, now| {
             let scope = scope(&stop.target).to_owned();
-            let beside = standing(&rows.notes(NoteKind::Stop, &scope, usize::MAX)?, now)?;
-            if beside.iter().filter(|other| other.target.tenant == stop.target.tenant).count() >= cap {
+            let beside = standing(&rows.notes_of(NoteKind::Stop)?, now)?;
+            // Whoever sets many leaves room for everybody else: above all for the operator, who stops just them.
+            if beside.iter().filter(|other| other.set_in == stop.set_in).count() >= cap {
                 return Ok(Stopped::TooMany);
             }
             let stop = Stoppage { at: now, until: now.after(lasts), ..stop };
@@ -52,7 +54,7 @@ impl Store {
         })
     }
 
-    /// Lifts the stop with this id, where it stands and, if `tenant` is said, is of that tenant.
+    /// Lifts the stop with this id, where it stands and, if `tenant` is said, was set by that tenant.
     pub(crate) fn lift(
         &self,
         id: String,
@@ -61,7 +63,7 @@ impl Store {
         now: Millis,
     ) -> Pending<'_, Option<Stoppage>> {
         self.write_at(now, move |rows, now| {
-            let within = |stop: &Stoppage| tenant.is_none() || stop.target.tenant == tenant;
+            let within = |stop: &Stoppage| tenant.is_none() || stop.set_in == tenant;
             let found: Vec<Note> = rows.note(NoteKind::Stop, &id)?.into_iter().collect();
             let Some(stop) = standing(&found, now)?.into_iter().find(within) else { return Ok(None) };
             rows.remove_note(NoteKind::Stop, &id)?;

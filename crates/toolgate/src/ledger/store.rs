@@ -225,6 +225,12 @@ impl Store {
         }
     }
 
+    /// A digest of what a tool with secret or personal values was given, for whoever reads: under the gate's key, so that
+    /// nobody tries values until it fits. Equal ones stay equal.
+    pub fn keyed(&self, plain: crate::json::Digest) -> crate::json::Digest {
+        self.key().seal().digest("digest", &[plain.as_bytes()])
+    }
+
     /// The identity of this process in the store.
     pub(crate) fn owner(&self) -> &Owner {
         match &*self.0 {

@@ -333,6 +333,7 @@ pub(super) fn asked(id: &str) -> Approval {
         arguments: "{}".into(),
         leniencies: Vec::new(),
         call_digest: Digest::of(id.as_bytes()),
+        told_digest: None,
         slice: slice(),
         reasons: vec![manager],
         state: ApprovalState::Pending,

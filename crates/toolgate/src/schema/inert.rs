@@ -58,7 +58,8 @@ fn escape(text: &str, which: impl Fn(char) -> bool) -> String {
     out
 }
 
-fn acts(c: char) -> bool {
+/// Whether a character changes how the others are read, and is not seen.
+pub(crate) fn acts(c: char) -> bool {
     match c {
         '\t' | '\n' | '\r' => false,
         // Zero-width space, word joiner and invisible operators, byte order mark.

@@ -48,6 +48,10 @@ struct State {
     tried: Option<Instant>,
     /// Why there are no newer ones, as it was told.
     trouble: Option<String>,
+    /// How often in a row they could not be fetched.
+    failed: u32,
+    /// Whether somebody is fetching them.
+    fetching: bool,
 }
 
 /// INVARIANT (fails closed): keys that are older are used no more, so that a key that an issuer takes back is of no use
@@ -58,6 +62,9 @@ const OLDEST: Duration = Duration::from_secs(600);
 const DUE: Duration = Duration::from_secs(300);
 /// INVARIANT (bounded): whatever is shown, an issuer is asked no more often than this.
 const APART: Duration = Duration::from_secs(30);
+/// Where there are no keys that are young enough nobody is admitted: then a failure is tried again this soon, each time
+/// after twice as long, up to [`APART`].
+const AGAIN: Duration = Duration::from_secs(2);
 
 impl Source {
     pub(super) fn file(dir: &Path, name: &str, say: Say) -> Self {
@@ -140,8 +147,21 @@ impl State {
         self.keys.as_ref().filter(|(at, _)| young(at)).map(|(_, keys)| Arc::clone(keys))
     }
 
+    /// Whether the issuer may be asked again.
+    fn may_ask(&self, now: Instant) -> bool {
+        let apart = match self.fresh(now) {
+            None if self.failed > 0 => AGAIN.saturating_mul(1 << (self.failed - 1).min(4)).min(APART),
+            Some(_) | None => APART,
+        };
+        self.tried.is_none_or(|tried| now.saturating_duration_since(tried) >= apart)
+    }
+
     fn need(&self, wanted: &Wanted, now: Instant) -> Need {
-        let may = self.tried.is_none_or(|tried| now.saturating_duration_since(tried) >= APART);
+        // What is on its way is waited for, where there is nothing to go by meanwhile.
+        if self.fetching && self.fresh(now).is_none() {
+            return Need::Now;
+        }
+        let may = self.may_ask(now);
         let known = self.fresh(now).is_some_and(|keys| keys.know(wanted));
         let due = self.keys.as_ref().is_none_or(|(at, _)| now.saturating_duration_since(*at) >= DUE);
         match (may, known, due) {
@@ -163,7 +183,7 @@ impl Fetched {
         let now = Instant::now();
         let needed = match &wanted {
             Some(wanted) => self.state().need(wanted, now) == Need::Now,
-            None => self.state().tried.is_none_or(|tried| now.saturating_duration_since(tried) >= APART),
+            None => self.state().may_ask(now),
         };
         if needed {
             let own = Arc::clone(&self);
@@ -174,9 +194,14 @@ impl Fetched {
 
     /// Asks the address once.
     fn fetch(&self) {
-        self.state().tried = Some(Instant::now());
+        {
+            let mut state = self.state();
+            (state.tried, state.fetching) = (Some(Instant::now()), true);
+        }
         let fetched = self.ask();
         let mut state = self.state();
+        state.fetching = false;
+        state.failed = if fetched.is_ok() { 0 } else { state.failed.saturating_add(1) };
         let before = state.trouble.take();
         match fetched {
             Ok(keys) => {
@@ -234,7 +259,7 @@ mod tests {
     /// The state a while after keys were fetched, and when it was last tried.
     fn state(fetched: Instant, tried: Instant) -> State {
         let keys = Arc::new(Keys::parse(KEY.as_bytes()).unwrap());
-        State { keys: Some((fetched, keys)), tried: Some(tried), trouble: None }
+        State { keys: Some((fetched, keys)), tried: Some(tried), ..State::default() }
     }
 
     #[test]
@@ -249,8 +274,29 @@ mod tests {
         assert_eq!(of("a", DUE - second), Need::Nothing);
         assert_eq!(of("a", DUE), Need::Soon);
         assert_eq!(of("a", OLDEST), Need::Now);
-        let failing = State { tried: Some(begun + OLDEST), ..state(begun, begun) };
+        let failing = State { tried: Some(begun + OLDEST), failed: 1, ..state(begun, begun) };
         assert_eq!(failing.need(&wanted("a"), begun + OLDEST + second), Need::Nothing, "a failure counts as well");
+    }
+
+    #[test]
+    fn keys_that_are_fetched_for_the_first_time_are_waited_for_by_everybody() {
+        let now = Instant::now();
+        let first = State { tried: Some(now), fetching: true, ..State::default() };
+        assert_eq!(first.need(&wanted("a"), now), Need::Now);
+        let quiet = State { fetching: true, ..state(now, now + OLDEST) };
+        assert_eq!(quiet.need(&wanted("a"), now + OLDEST), Need::Now, "after ten quiet minutes as well");
+        assert_eq!(quiet.need(&wanted("a"), now), Need::Nothing, "young ones are used meanwhile");
+    }
+
+    #[test]
+    fn a_first_fetch_that_fails_is_tried_again_soon_and_then_less_and_less_often() {
+        let now = Instant::now();
+        for (failed, seconds) in [(1, 2), (2, 4), (3, 8), (4, 16), (5, 30), (u32::MAX, 30)] {
+            let failing = State { tried: Some(now), failed, ..State::default() };
+            let after = now + Duration::from_secs(seconds);
+            assert_eq!(failing.need(&wanted("a"), after), Need::Now, "{failed}");
+            assert_eq!(failing.need(&wanted("a"), after - Duration::from_millis(1)), Need::Nothing, "{failed}");
+        }
     }
 
     #[test]

@@ -167,7 +167,7 @@ impl Door for InProcess {
                 "preview": approval.preview,
                 "arguments": approval.arguments,
                 "leniencies": approval.leniencies,
-                "call_digest": approval.call_digest,
+                "call_digest": approval.told_digest,
                 "reasons": approval.reasons,
             })
         });

@@ -153,6 +153,29 @@ fn a_name_that_is_both_must_be_told_apart() {
     assert_eq!(stopped(folder.path(), &["--tool", "acme"])["tool"], json!("acme"));
 }
 
+#[test]
+fn a_tenant_that_nobody_can_be_of_is_not_stopped_and_an_unknown_one_is_told() {
+    let folder = tokens::shop();
+    for name in ["ACME", "", "ac me"] {
+        let run = deny(folder.path(), &["--tenant", name, "--for", "1h", "--why", WHY]);
+        assert_eq!(run.exit, Some(2), "{run:?}");
+        assert!(run.stderr.starts_with("error[unknown_target]: "), "{run:?}");
+    }
+    let run = deny(folder.path(), &["--tenant", "acmee", "--for", "1h", "--why", WHY]);
+    assert_eq!(run.exit, Some(0), "{run:?}");
+    assert!(run.stderr.contains("not all tenants are known here"), "{run:?}");
+}
+
+#[test]
+fn a_dry_run_of_a_stop_checks_how_long_and_why() {
+    let folder = Folder::shop();
+    for (lasts, why, told) in [("31d", WHY, "30 days"), ("1h", " ", "say why")] {
+        let run = deny(folder.path(), &["all", "--for", lasts, "--why", why, "--dry-run"]);
+        assert_eq!(run.exit, Some(2), "{run:?}");
+        assert!(run.stderr.starts_with("error[usage]: ") && run.stderr.contains(told), "{run:?}");
+    }
+}
+
 struct Bearer<'a> {
     serving: &'a Serving,
     token: String,
@@ -228,6 +251,39 @@ fn an_administrator_stops_tools_within_their_own_tenant_alone() {
     }
     let tenant = json!({ "tool": "create_refund", "tenant": "globex", "for": "1h", "why": WHY });
     assert_eq!(admin.post("/v1/stops", &tenant).code(), "broken_envelope", "no tenant but their own is named");
+    serving.stop();
+}
+
+#[test]
+fn an_administrator_does_not_lift_what_the_operator_stopped_in_their_tenant_nor_read_why() {
+    let folder = tokens::shop();
+    let serving = Serving::start(folder.path(), &[]);
+    let admin = Bearer::new(&serving, &folder, "ann@acme", "admin");
+    let alice = Bearer::new(&serving, &folder, "alice@acme", "calls");
+    let operators = stopped(folder.path(), &["--tool", "create_refund", "--tenant", "acme"]);
+    let listed = admin.ask("GET", "/v1/stops").json();
+    assert_eq!(listed["stops"][0]["id"], operators["id"]);
+    assert_eq!((&listed["stops"][0]["why"], &listed["stops"][0]["by"]), (&Value::Null, &Value::Null), "{listed}");
+    let path = format!("/v1/stops/{}", operators["id"].as_str().unwrap());
+    let refused = admin.ask("DELETE", &path);
+    assert_eq!((refused.status, refused.code().as_str()), (404, "no_such_stop"));
+    assert!(is_stopped(&alice.call("create_refund", &refund("ord_4821", 100))), "it stands");
+    serving.stop();
+}
+
+#[test]
+fn a_tenant_that_set_as_many_stops_as_may_stand_is_still_stopped_by_the_operator() {
+    let folder = tokens::shop();
+    let serving = Serving::start(folder.path(), &[]);
+    let admin = Bearer::new(&serving, &folder, "ann@acme", "admin");
+    let body = json!({ "tool": "create_refund", "for": "1h", "why": WHY });
+    for _ in 0..100 {
+        let set = admin.post("/v1/stops", &body);
+        assert_eq!(set.status, 200, "{set:?}");
+    }
+    assert_eq!(admin.post("/v1/stops", &body).code(), "too_many_stops");
+    let stop = stopped(folder.path(), &["--tenant", "acme"]);
+    assert_eq!(stop["tenant"], json!("acme"));
     serving.stop();
 }
 

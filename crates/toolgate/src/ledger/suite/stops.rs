@@ -8,9 +8,15 @@ use crate::ledger::rows::NoteKind;
 
 /// A stop of these calls that lasts for so many milliseconds.
 async fn stop(store: &Store, target: Target, lasts: u64) -> Stopped {
+    set(store, None, target, lasts).await
+}
+
+/// As [`stop`], set by a tenant's administrator.
+async fn set(store: &Store, set_in: Option<&str>, target: Target, lasts: u64) -> Stopped {
+    let set_in = set_in.map(str::to_owned);
     let (reference, by) = (Ref::fresh(), Principal::new("os", "operator#1"));
     let id = format!("stop_{reference}");
-    let stop = Stoppage { id, target, why: "a leak".into(), by, at: Millis(0), until: Millis(0), reference };
+    let stop = Stoppage { id, target, why: "a leak".into(), by, set_in, at: Millis(0), until: Millis(0), reference };
     let told = Box::new(|_: &Stoppage, _| record(Kind::Stopped));
     store.stop(stop, Duration::from_millis(lasts), 2, told, NOW).await.unwrap()
 }
@@ -51,28 +57,36 @@ pub(super) async fn nothing_opens_where_an_operator_has_stopped_it(store: &Store
 
 pub(super) async fn a_stop_is_lifted_once_and_only_by_whom_it_concerns(store: &Store) {
     let whole = stood(stop(store, Target::all(), 5_000).await);
-    let own = stood(stop(store, Target::tenant("acme"), 5_000).await);
-    assert_eq!(store.stops(NOW).await.unwrap(), [whole.clone(), own.clone()]);
+    let own = stood(set(store, Some("acme"), Target::tool("pay").within("acme"), 5_000).await);
+    let operators = stood(stop(store, Target::tenant("acme"), 5_000).await);
+    assert_eq!(store.stops(NOW).await.unwrap(), [whole.clone(), own.clone(), operators.clone()]);
     let before = records(store).await;
-    for (id, tenant) in [(&whole.id, Some("acme")), (&own.id, Some("globex")), (&"stop_".to_owned(), None)] {
+    for (id, tenant) in [
+        (&whole.id, Some("acme")),
+        (&operators.id, Some("acme")),
+        (&own.id, Some("globex")),
+        (&"stop_".to_owned(), None),
+    ] {
         assert!(!lift(store, id, tenant).await, "{id} {tenant:?}");
     }
     assert_eq!(records(store).await, before);
     assert!(lift(store, &own.id, Some("acme")).await && !lift(store, &own.id, Some("acme")).await);
-    assert!(lift(store, &whole.id, None).await);
-    assert_eq!((store.stops(NOW).await.unwrap(), records(store).await), (Vec::new(), before + 2));
+    assert!(lift(store, &whole.id, None).await && lift(store, &operators.id, None).await);
+    assert_eq!((store.stops(NOW).await.unwrap(), records(store).await), (Vec::new(), before + 3));
 }
 
 pub(super) async fn the_stops_of_one_tenant_leave_room_for_those_of_others(store: &Store) {
     let full = |stopped| matches!(stopped, Stopped::TooMany);
     for _ in 0..2 {
-        stood(stop(store, Target::tool("create_refund").within("acme"), 5_000).await);
+        stood(set(store, Some("acme"), Target::tool("create_refund").within("acme"), 5_000).await);
     }
     let before = records(store).await;
-    assert!(full(stop(store, Target::tenant("acme"), 5_000).await));
+    assert!(full(set(store, Some("acme"), Target::tool("pay").within("acme"), 5_000).await));
     assert_eq!(records(store).await, before);
-    assert!(!full(stop(store, Target::tenant("globex"), 5_000).await));
-    assert!(!full(stop(store, Target::all(), 5_000).await), "the operator's own are never crowded out");
+    assert!(!full(set(store, Some("globex"), Target::tool("pay").within("globex"), 5_000).await));
+    assert!(!full(stop(store, Target::tenant("acme"), 5_000).await), "the operator stops just whoever sets many");
+    assert!(!full(stop(store, Target::all(), 5_000).await));
+    assert!(full(stop(store, Target::tenant("globex"), 5_000).await), "the operator's own are bounded as well");
 }
 
 pub(super) async fn a_call_looks_at_no_stop_of_another_tenant(store: &Store) {

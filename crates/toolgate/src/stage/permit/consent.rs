@@ -149,6 +149,7 @@ impl Permit {
             arguments: contract.input.masked(&(**admitted.arguments()).clone().into()),
             leniencies: admitted.leniencies().to_vec(),
             call_digest: admitted.call_digest(),
+            told_digest: None,
             slice: self.policies.slice_digest(&contract.name),
             reasons: reasons
                 .into_iter()
