@@ -103,7 +103,7 @@ async fn set(store: &Store, words: Words<'_>, now: Millis) -> Result<Stoppage, N
     let speaker = by.clone();
     let record = move |stop: &Stoppage, now| record(Kind::Stopped, stop, &speaker, now);
     match store.stop(stop, lasts, CAP, Box::new(record), now).await? {
-        Stopped::Stands(stop) => Ok(stop),
+        Stopped::Stands(stop) => Ok(*stop),
         Stopped::TooMany => Err(NotStopped::TooMany),
     }
 }

@@ -13,7 +13,7 @@ use crate::stoppage::{Spot, Stoppage, Target};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Stopped {
     /// It stands.
-    Stands(Stoppage),
+    Stands(Box<Stoppage>),
     /// As many stand as may.
     TooMany,
 }
@@ -50,7 +50,7 @@ impl Store {
             let stop = Stoppage { at: now, until: now.after(lasts), ..stop };
             rows.put_note(NoteKind::Stop, &Note::new(stop.id.as_str(), &scope, stop.until, &stop)?)?;
             transact::append(rows, &record(&stop, now))?;
-            Ok(Stopped::Stands(stop))
+            Ok(Stopped::Stands(Box::new(stop)))
         })
     }
 

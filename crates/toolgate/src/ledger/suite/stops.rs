@@ -23,7 +23,7 @@ async fn set(store: &Store, set_in: Option<&str>, target: Target, lasts: u64) ->
 
 fn stood(stopped: Stopped) -> Stoppage {
     match stopped {
-        Stopped::Stands(stop) => stop,
+        Stopped::Stands(stop) => *stop,
         Stopped::TooMany => panic!("too many stand"),
     }
 }
