@@ -26,7 +26,7 @@ fn run(folder: &Folder, command: &str, words: &[&str]) -> Run {
 fn recorded(folder: &Folder) -> Value {
     let tail = run(folder, "audit", &["tail", "-n", "20", "--json"]);
     let told = tail.stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-    told.filter(|body| body["call_digest"].is_string()).last().unwrap()
+    told.filter(|body| body["call_digest"].is_string()).next_back().unwrap()
 }
 
 #[test]
