@@ -18,7 +18,8 @@ use std::sync::Arc;
 use toolgate::Gate;
 use toolgate::contract::Mode;
 use toolgate::fault::Fault;
-use toolgate::gate::{BuildError, Builder, Prepared};
+use toolgate::fields::nearest;
+use toolgate::gate::{BuildError, Builder, PolicyFault, Prepared};
 use toolgate::json::Limits;
 use toolgate::ledger::{Store, StoreError};
 
@@ -192,6 +193,14 @@ fn ready_with(
     if let Some(settings) = &settings {
         reader.findings.extend(settings.identity.faults());
     }
+    match (purpose, &settings) {
+        // These tell of approvals, and what they tell is signed.
+        (Purpose::Run | Purpose::Serve, Some(settings)) => {
+            let unsigned = unsigned(&mut reader, settings);
+            reader.findings.extend(unsigned);
+        }
+        (Purpose::Run | Purpose::Serve, None) | (Purpose::Read | Purpose::Look | Purpose::Rehearse, _) => {}
+    }
     let mut builder = Gate::builder();
     for tool in reader.tools(&sources, &means) {
         builder = builder.tool(tool);
@@ -252,7 +261,7 @@ fn ready_with(
             let Settings { identity, http, operator_speaks, .. } = settings;
             let upstreams = means.upstreams;
             let ready = |gate: Prepared| {
-                let mut warnings = reader::warnings(&sources, gate.warnings(), &policies, gate.policy_warnings());
+                let mut warnings = reader::warnings(&sources, gate.warnings(), &policies, doubts(&gate, &identity));
                 warnings.extend(observed);
                 warnings.extend(identity.warning().map(|told| Finding::of_file(SETTINGS, "development", told)));
                 Ready { gate, identity, http, operator_speaks, set_aside: Vec::new(), warnings, upstreams, keeper }
@@ -280,6 +289,34 @@ fn ready_with(
             Err(reader.end())
         }
     }
+}
+
+/// What of the policies is probably not meant, and which of their roles nobody has, where the folder lists its people.
+fn doubts(gate: &Prepared, identity: &Identity) -> Vec<PolicyFault> {
+    let mut doubts = gate.policy_warnings();
+    if let Identity::Local(_) = identity {
+        let has = identity.people().roles;
+        let lacking = gate.named_roles().iter().filter(|named| !has.contains(&named.role));
+        doubts.extend(lacking.map(|named| PolicyFault {
+            hint: nearest(&named.role, has.iter().map(String::as_str)),
+            ..named.nobody.clone()
+        }));
+    }
+    doubts
+}
+
+/// What is wrong with the secret by which approvals are told, where a folder names one. Only who tells needs it, and a check
+/// says so before.
+pub(crate) fn webhook_fault(dir: &Path) -> Option<Finding> {
+    let mut reader = Reader::of(dir);
+    let settings = reader.settings()?;
+    unsigned(&mut reader, &settings)
+}
+
+fn unsigned(reader: &mut Reader<'_>, settings: &Settings) -> Option<Finding> {
+    let missing = settings.webhook.as_ref()?.secret().err()?;
+    let hint = "set it where the gate runs; approvals are told to nobody without it";
+    reader.of_setting("approvals/webhook/secret", "no_secret", &missing.to_string(), hint)
 }
 
 /// Opens a store, of which checkpoints are kept and approvals are told from then on.

@@ -77,7 +77,7 @@ pub enum Scope {
     Ledger,
     /// To read the record of one's tenant.
     Audit,
-    /// To see both, to say what became of an action, and to stop tools.
+    /// To see actions and record, to say what became of an action, and to stop tools.
     Admin,
 }
 
@@ -88,6 +88,8 @@ pub struct Unlisted {
     message: String,
     /// What to do.
     pub hint: Option<String>,
+    /// Whether it cannot be found out now who they are: they may be somebody.
+    pub(crate) unknowable: bool,
 }
 
 /// Nobody that this door knows.
@@ -193,7 +195,9 @@ impl Identity {
             // Nobody here lists the people of an issuer, so that nobody can say which roles they have.
             (Self::Jwt(_), Some(_), _) => {
                 Err(Unlisted::new("--as names nobody here: the people of this folder are known by their issuers alone")
-                    .hint("say --tenant TENANT to act as yourself"))
+                    .hint(
+                        "people of issuers answer over HTTP, with their tokens; say --tenant TENANT to act as yourself",
+                    ))
             }
             (Self::Tokens(_), Some(_), Some(_)) => {
                 Err(Unlisted::new("--as names the tenant already").hint("leave --tenant away"))
@@ -372,7 +376,12 @@ impl Scope {
 
 impl Unlisted {
     fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), hint: None }
+        Self { message: message.into(), hint: None, unknowable: false }
+    }
+
+    /// Somebody of whom it cannot be found out now who they are.
+    fn unknowable() -> Self {
+        Self { unknowable: true, ..Self::new(NotAdmitted::Unknowable.to_string()) }
     }
 
     fn hint(self, hint: impl Into<String>) -> Self {

@@ -11,6 +11,8 @@ use crate::identity::People;
 const APPROVING: [&str; 7] = ["manager", "approver", "supervisor", "admin", "owner", "lead", "head"];
 /// The role that may say yes, where the folder lists none that could.
 const NOBODY_YET: &str = "approver";
+/// The requester's own yes.
+const OWN: &str = "self";
 /// How wide a comment is.
 const WIDTH: usize = 110;
 
@@ -67,12 +69,13 @@ fn permits(text: &mut String, group: &str, tools: &[&Contract], people: &People)
 
 /// The forbid that each write waits for.
 fn approval(text: &mut String, approver: &Approver<'_>) {
+    let whom = if approver.role == OWN { "the user" } else { "another person" };
     let _ = write!(
         text,
         "
-// Each write waits until another person has said yes to exactly this call. {}
+// Each write waits until {whom} has said yes to exactly this call. {}
 @id(\"suggested.writes.approved\")
-@message(\"A write waits until another person has approved exactly this call.\")
+@message(\"A write waits until {whom} has approved exactly this call.\")
 @approvers({})
 forbid (principal, action in Action::\"write\", resource)
 unless {{ context.approved }};
@@ -101,8 +104,10 @@ fn names(text: &mut String, tools: &[&Contract]) {
 impl<'a> Approver<'a> {
     /// The role that sounds like it, else the only one, else one that nobody has yet.
     fn among(people: &'a People) -> Self {
-        // `self` would be the requester's own yes.
-        let roles = || people.roles.iter().map(String::as_str).filter(|role| *role != "self");
+        if people.is_one {
+            return Self { role: OWN, remark: "There is\n// nobody else: the folder lists one person." };
+        }
+        let roles = || people.roles.iter().map(String::as_str).filter(|role| *role != OWN);
         let sounds = |word: &&str| roles().find(|role| role.to_lowercase().contains(*word));
         if let Some(role) = APPROVING.iter().find_map(sounds) {
             return Self { role, remark: "Whoever has the role\n// below may." };

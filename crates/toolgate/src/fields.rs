@@ -59,7 +59,9 @@ impl<'a> Fields<'a> {
 
     /// The value under `key`, as it is.
     pub fn raw(&mut self, key: &'static str) -> Option<&'a Value> {
-        self.known.push(key);
+        if !self.known.contains(&key) {
+            self.known.push(key);
+        }
         self.table.get(key)
     }
 

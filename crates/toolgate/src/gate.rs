@@ -63,7 +63,7 @@ use crate::trace::{Learned, Trace};
 use crate::turn::Seat;
 use crate::wire::{Broken, Proposed};
 
-pub use crate::policy::{PolicyCode, PolicyFault};
+pub use crate::policy::{NamedRole, PolicyCode, PolicyFault};
 pub use crate::redaction::Kept;
 pub use approvals::NotEdited;
 pub use builder::{BuildError, Builder, Prepared, Sound};

@@ -46,6 +46,7 @@ pub(crate) use source::requires_id;
 pub use fault::{PolicyCode, PolicyFault};
 
 use doubts::Doubt;
+pub use doubts::NamedRole;
 use schema::Vocabulary;
 use shape::{Field, Shape};
 use slices::{Kinds, Slice};
@@ -70,6 +71,8 @@ pub(crate) struct PolicyTool<'a> {
     pub(crate) requires: &'a [String],
     /// Where its arguments go, which makes a group of actions.
     pub(crate) sink: Option<&'a str>,
+    /// The labels that its answers give to a run.
+    pub(crate) labels: &'a BTreeSet<String>,
 }
 
 /// A fact that a tool looks up.
@@ -211,6 +214,7 @@ pub(crate) struct Policies {
     count: usize,
     tracked: Tracked,
     doubts: Vec<Doubt>,
+    roles: Vec<NamedRole>,
     kinds: Kinds,
     authorizer: Authorizer,
 }
@@ -257,6 +261,7 @@ impl Policies {
     fn sliced(schema: String, vocabulary: &Vocabulary<'_>, rules: Vec<load::Rule>) -> Option<Self> {
         let count = rules.len();
         let doubts = rules.iter().flat_map(|rule| rule.doubts.iter().cloned()).collect();
+        let roles = rules.iter().flat_map(|rule| rule.roles.iter().cloned()).collect();
         let mut chosen: Vec<Vec<Arc<load::Rule>>> = vocabulary.tools.iter().map(|_| Vec::new()).collect();
         for rule in rules.into_iter().map(Arc::new) {
             for place in &rule.tools {
@@ -270,7 +275,16 @@ impl Policies {
             .map(|(tool, rules)| Some((tool.name.to_owned(), Slice::new(tool, rules)?)))
             .collect::<Option<_>>()?;
         let tracked = slices.values().map(|slice| slice.tracked).fold(Tracked::default(), Tracked::or);
-        Some(Self { schema, slices, count, tracked, doubts, kinds: Kinds::new()?, authorizer: Authorizer::new() })
+        Some(Self {
+            schema,
+            slices,
+            count,
+            tracked,
+            doubts,
+            roles,
+            kinds: Kinds::new()?,
+            authorizer: Authorizer::new(),
+        })
     }
 
     /// The generated schema, in Cedar's own syntax.
@@ -281,6 +295,11 @@ impl Policies {
     /// How many policies there are, those of the contracts' approvals among them.
     pub(crate) fn count(&self) -> usize {
         self.count
+    }
+
+    /// The roles that the policies name.
+    pub(crate) fn roles(&self) -> &[NamedRole] {
+        &self.roles
     }
 
     /// What of the policies holds and is probably not meant.

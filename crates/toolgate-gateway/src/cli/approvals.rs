@@ -233,6 +233,14 @@ async fn decide(
     }
 }
 
+/// What a dry run would make: it has no id, since there is nothing to be named.
+fn as_dry(shown: Value) -> Value {
+    let Value::Object(mut members) = shown else { return shown };
+    members.insert("id".to_owned(), Value::Null);
+    members.insert("dry_run".to_owned(), Value::Bool(true));
+    Value::Object(members)
+}
+
 fn missing(dir: &Path) -> Failure {
     Failure::new(FailureCode::ApprovalMissing, NotDecided::Missing.to_string())
         .hint(format!("toolgate approvals {} list", dir.display()))

@@ -99,6 +99,10 @@ impl Call {
         if self.trace && !self.json {
             show_trace(reply.trace(), output);
         }
+        if denied {
+            // The reply was made before the answer, and still says that the call waits.
+            return Ok(Exit::Refused);
+        }
         let trace = Some(reply.trace()).filter(|_| self.trace && self.json);
         let shown = Shown { dry_run: self.dry_run, reply: &reply, trace };
         match self.json {
@@ -106,9 +110,6 @@ impl Call {
             false => output.pretty(&shown),
         }
         tell_would_refuse(&reply, output);
-        if denied {
-            return Ok(Exit::Refused);
-        }
         advise(&reply, &dir, output);
         Ok(Exit::of(&reply))
     }

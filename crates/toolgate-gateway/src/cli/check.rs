@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::color::Style;
 use super::failure::FailureCode;
-use super::folder::{Folder, counted as faults_of};
+use super::folder::{Folder, SETTINGS, counted as faults_of};
 use super::schema::{self, CONTRACT};
 use super::{Exit, Failure, Output};
 use crate::cases::Cases;
@@ -108,6 +108,9 @@ impl Check {
                 output.next(&format!("toolgate tools {}", dir.display()));
                 Ok(Exit::Ok)
             }
+            // A folder without settings is none yet.
+            Some(_) if !dir.join(SETTINGS).exists() => Err(Failure::new(report.code(), report.in_words(&dir))
+                .hint(format!("toolgate init {} makes a gate folder to start from", dir.display()))),
             Some(first) => {
                 Err(Failure::new(report.code(), report.in_words(&dir)).hint(format!("toolgate explain {}", first.code)))
             }
@@ -146,6 +149,7 @@ async fn examined(dir: &Path, loaded: Result<Loaded, Vec<Finding>>) -> Result<Re
             (None, Vec::new())
         }
     };
+    findings.extend(config::webhook_fault(dir));
     let mut judged = Judged { judged: 0, failed: 0 };
     if findings.is_empty() && cases.count() > 0 {
         match self::loaded(dir, Purpose::Rehearse)? {

@@ -255,7 +255,8 @@ impl From<NotDecided> for Failure {
 
 impl From<Unlisted> for Failure {
     fn from(unlisted: Unlisted) -> Self {
-        Self { hint: unlisted.hint.clone(), ..Self::new(FailureCode::UnknownUser, unlisted.to_string()) }
+        let code = if unlisted.unknowable { FailureCode::KeysUnavailable } else { FailureCode::UnknownUser };
+        Self { hint: unlisted.hint.clone(), ..Self::new(code, unlisted.to_string()) }
     }
 }
 

@@ -26,7 +26,7 @@ pub(super) enum FoundBy {
 }
 
 /// The file that makes a folder a gate.
-const SETTINGS: &str = "toolgate.toml";
+pub(super) const SETTINGS: &str = "toolgate.toml";
 
 impl Folder {
     /// The folder that was named, else `$TOOLGATE_DIR`, else the working folder if it is one.

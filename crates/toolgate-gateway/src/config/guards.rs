@@ -14,6 +14,13 @@ pub(super) fn read(top: &mut Fields<'_>, problems: &mut Problems) -> Guards {
         true => fields.raw("refused").and(None),
         false => Some(fields.count("refused", Guards::REFUSED, problems)),
     };
+    let texts = fields.entries().filter(|(key, value)| *key == "refused" && value.is_string() && *value != OFF);
+    if texts.count() > 0 {
+        let at = fields.place("refused");
+        problems.0.retain(|problem| problem.at != at);
+        let message = "expected a number, or \"off\"";
+        problems.hinted(at, "type", message, Some("refused = \"off\" ends no run".to_owned()));
+    }
     let per = fields.span("per", Guards::PER, problems);
     if per.is_zero() {
         problems.note(fields.place("per"), "minimum", "a window of no length counts nothing");

@@ -117,7 +117,7 @@ impl Jwt {
             NotAdmitted::Unauthenticated => {
                 Unlisted::new("TOOLGATE_TOKEN admits nobody: it is of no issuer here, expired or revoked").hint(HINT)
             }
-            NotAdmitted::Unknowable => Unlisted::new(not.to_string()),
+            NotAdmitted::Unknowable => Unlisted::unknowable(),
         })?;
         match caller.scopes.contains(&Scope::Calls) {
             true => Ok(caller),

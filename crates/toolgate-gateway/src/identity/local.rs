@@ -50,7 +50,8 @@ impl Local {
 
     /// Whom the folder lists.
     pub(super) fn people(&self) -> People {
-        self.users.iter().map(|user| (user.tenant.clone(), user.roles.clone())).collect()
+        let people: People = self.users.iter().map(|user| (user.tenant.clone(), user.roles.clone())).collect();
+        People { is_one: self.users.len() == 1, ..people }
     }
 
     /// The tenants of all people.
@@ -64,13 +65,11 @@ impl Local {
             (Some(named), _) => self.find(named)?,
             (None, Some(default)) => default,
             (None, None) => {
-                return Err(Unlisted {
-                    message: "nobody is asking: the folder names no default user".into(),
-                    hint: Some("say --as USER@TENANT, or set `default` under [identity]".into()),
-                });
+                let hint = "say --as USER@TENANT, or set `default` under [identity]";
+                return Err(Unlisted::new("nobody is asking: the folder names no default user").hint(hint));
             }
         };
-        let user = self.users.get(index).ok_or(Unlisted { message: "there is no such user".into(), hint: None })?;
+        let user = self.users.get(index).ok_or_else(|| Unlisted::new("there is no such user"))?;
         let session = Session::new(Principal::new(ISSUER, user.name.as_str()), user.tenant.as_str());
         Ok(user.roles.iter().fold(session, Session::role))
     }
@@ -81,7 +80,7 @@ impl Local {
             let names: Vec<String> = self.users.iter().map(User::full_name).collect();
             let near = nearest(named, names.iter().map(String::as_str));
             let hint = near.unwrap_or_else(|| format!("listed: {}", names.join(", ")));
-            Unlisted { message: "the folder lists no such user; it takes USER@TENANT".into(), hint: Some(hint) }
+            Unlisted::new("the folder lists no such user; it takes USER@TENANT").hint(hint)
         })
     }
 }

@@ -12,6 +12,8 @@ pub(crate) struct People {
     pub(crate) tenants: BTreeSet<String>,
     /// Their roles.
     pub(crate) roles: BTreeSet<String>,
+    /// Whether it is one person, so that there is nobody else who could approve.
+    pub(crate) is_one: bool,
 }
 
 impl Identity {
@@ -20,7 +22,9 @@ impl Identity {
         match self {
             Self::Local(local) => local.people(),
             // Issuers list nobody: what is known is the tenants that they may speak for.
-            Self::Jwt(jwt) => People { tenants: jwt.tenants().unwrap_or_default(), roles: BTreeSet::new() },
+            Self::Jwt(jwt) => {
+                People { tenants: jwt.tenants().unwrap_or_default(), roles: BTreeSet::new(), is_one: false }
+            }
             // A file that cannot be read lists nobody; what is wrong with it is told elsewhere.
             Self::Tokens(tokens) => tokens.all().map_or_else(
                 |_| People::default(),

@@ -71,6 +71,14 @@ fn whoever_may_approve_is_the_likeliest_role_the_only_one_or_somebody_yet_to_com
 }
 
 #[test]
+fn whoever_is_alone_is_asked_themselves() {
+    let alone = People { is_one: true, ..people(&[("acme", &["manager"])]) };
+    let (_, text) = gate(&[("act", "write")], &alone);
+    assert!(text.contains("@approvers(\"self\")") && text.contains("until the user has approved"), "{text}");
+    assert!(!text.contains("another person"), "{text}");
+}
+
+#[test]
 fn many_tools_stand_in_lines_that_can_be_read() {
     let names: Vec<String> = (0..60).map(|n| format!("a_tool_with_a_long_name_{n}")).collect();
     let tools: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "read")).collect();

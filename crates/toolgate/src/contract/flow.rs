@@ -27,10 +27,9 @@ impl Labels {
     pub(super) fn read(top: &mut Fields<'_>, content: bool, problems: &mut Problems) -> Self {
         let silent = || Self { result: content.then(|| UNTRUSTED.to_owned()).into_iter().collect(), sink: None };
         let Some(mut table) = top.table("labels", problems) else { return silent() };
-        let result = match table.has("result") {
-            true => table.texts("result", problems),
-            false => silent().result.into_iter().collect(),
-        };
+        let said = table.has("result");
+        let result = table.texts("result", problems);
+        let result = if said { result } else { silent().result.into_iter().collect() };
         let sink = table.text("sink", problems).map(str::to_owned);
         let places = result.iter().enumerate();
         let places = places.map(|(index, label)| (format!("{}/{index}", table.place("result")), label));
@@ -152,5 +151,11 @@ mod tests {
         assert_eq!(read(json!({"labels": {"result": []}}), true).0, Vec::<String>::new());
         let (_, _, told) = read(json!({"labels": {"result": ["ok", "not ok"], "sink": "", "sunk": 1}}), false);
         assert_eq!(told, ["/labels/result/1", "/labels/sink", "/labels/sunk"]);
+        let (_, _, told) = read(json!({"labels": {"results": ["untrusted"]}}), false);
+        assert_eq!(told, ["/labels/results"]);
+        let (table, mut problems) = (json!({"labels": {"results": []}}), Problems::default());
+        Labels::read(&mut Fields::of(table.as_object().unwrap(), ""), false, &mut problems);
+        let hints: Vec<_> = problems.0.into_iter().filter_map(|problem| problem.hint).collect();
+        assert_eq!(hints, ["did you mean result?"], "a key that is read where it is said is known where it is not");
     }
 }

@@ -22,7 +22,7 @@ use crate::guards::{Guards, Refusals};
 use crate::json::Limits;
 use crate::ledger::{Asking, Store, StoreError};
 use crate::modes::Modes;
-use crate::policy::{Absent, ApprovalSugar, FactShape, Policies, PolicyFault, PolicySource, PolicyTool};
+use crate::policy::{Absent, ApprovalSugar, FactShape, NamedRole, Policies, PolicyFault, PolicySource, PolicyTool};
 use crate::recovery::Recovery;
 use crate::redaction::{Kept, Redaction};
 use crate::session::{Session, Standing};
@@ -354,6 +354,11 @@ impl Prepared {
         doubted(&self.registry, &self.policies)
     }
 
+    /// The roles that its policies name, for whoever knows who has which.
+    pub fn named_roles(&self) -> &[NamedRole] {
+        self.policies.roles()
+    }
+
     /// Opens the store, and with it the gate.
     pub fn open(&self) -> Result<Gate, StoreError> {
         let store = (self.store)()?;
@@ -487,6 +492,7 @@ fn policy_tool<'a>(registry: &'a Registry, contract: &'a Contract) -> PolicyTool
         }),
         requires: &contract.requires,
         sink: contract.labels.sink.as_deref(),
+        labels: &contract.labels.result,
     }
 }
 

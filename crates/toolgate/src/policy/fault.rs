@@ -25,6 +25,12 @@ pub enum PolicyCode {
     Claim,
     /// A warning: it compares a number that may have no exact form.
     Inexact,
+    /// A warning: it asks a run for a label that no tool gives.
+    Label,
+    /// A warning: it asks a run for a call of a tool that is not there.
+    Tool,
+    /// A warning: it names a role that nobody has whom the folder lists.
+    Role,
 }
 
 /// A fault of a policy, with its place.
@@ -66,7 +72,7 @@ impl PolicyFault {
 
 impl PolicyCode {
     /// All of them, in the order of the documentation.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 13] = [
         Self::Syntax,
         Self::Member,
         Self::Type,
@@ -77,6 +83,9 @@ impl PolicyCode {
         Self::Internal,
         Self::Claim,
         Self::Inexact,
+        Self::Label,
+        Self::Tool,
+        Self::Role,
     ];
 
     /// The code as it stands in findings and documentation.
@@ -92,6 +101,9 @@ impl PolicyCode {
             Self::Internal => "cedar_internal",
             Self::Claim => "cedar_claim",
             Self::Inexact => "cedar_inexact",
+            Self::Label => "cedar_label",
+            Self::Tool => "cedar_tool",
+            Self::Role => "cedar_role",
         }
     }
 }

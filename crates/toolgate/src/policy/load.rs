@@ -9,10 +9,10 @@ use cedar_policy::{
 
 use super::Absent;
 use super::conditions::Condition;
-use super::doubts::{self, Doubt};
+use super::doubts::{self, Doubt, NamedRole};
 use super::explain::{self, Finding};
 use super::fault::{PolicyCode, PolicyFault, suggest};
-use super::mentions::{Mentions, Path};
+use super::mentions::{Asked, Mentions, Path};
 use super::message::Message;
 use super::schema::{Generated, Vocabulary};
 use super::shape::Found;
@@ -44,10 +44,14 @@ pub(super) struct Rule {
     /// so what `approved` changes between two evaluations has somebody to ask.
     pub(super) approvers: Option<Approvers>,
     pub(super) paths: Vec<Path>,
+    /// What it asks the run for.
+    pub(super) asked: Vec<Asked>,
     /// The places of the tools that it speaks of.
     pub(super) tools: Vec<usize>,
     /// What of it holds and is probably not meant.
     pub(super) doubts: Vec<Doubt>,
+    /// The roles that it names.
+    pub(super) roles: Vec<NamedRole>,
 }
 
 impl Rule {
@@ -85,7 +89,8 @@ pub(super) fn load(
     for draft in &mut drafts {
         loader.check_members(draft);
         loader.check_message(draft);
-        draft.rule.doubts = doubts::of(draft.source, &draft.statement, &draft.rule, vocabulary);
+        draft.rule.doubts = doubts::of(draft.source, &draft.statement, &draft.rule, vocabulary, loader.absent);
+        draft.rule.roles = doubts::roles(draft.source, &draft.statement, &draft.rule);
     }
     if let Some(generated) = generated {
         loader.validate(generated, &drafts);
@@ -146,8 +151,10 @@ impl Loader<'_> {
             fix: notes.fix.unwrap_or(Fix::User),
             approvers: notes.approvers,
             paths: mentions.paths,
+            asked: mentions.asked,
             tools,
             doubts: Vec::new(),
+            roles: Vec::new(),
         };
         Some(Draft { source, statement, rule, unknown_members: HashSet::new() })
     }
@@ -341,7 +348,10 @@ impl Loader<'_> {
                 | PolicyCode::Contract
                 | PolicyCode::Internal
                 | PolicyCode::Claim
-                | PolicyCode::Inexact => false,
+                | PolicyCode::Inexact
+                | PolicyCode::Label
+                | PolicyCode::Tool
+                | PolicyCode::Role => false,
             };
             if !told {
                 self.faults.push(draft.source.fault(

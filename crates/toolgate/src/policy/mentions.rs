@@ -1,6 +1,6 @@
 //! What a policy says about the context.
 
-use cedar_policy::pst::{Clause, Expr, Var};
+use cedar_policy::pst::{BinaryOp, Clause, Expr, Literal, Var};
 
 /// The members of the context that a policy names.
 #[derive(Debug, Default)]
@@ -8,6 +8,17 @@ pub(super) struct Mentions {
     pub(super) paths: Vec<Path>,
     /// Whether the context is used other than by naming a member of it. Then nobody can tell what the policy reads.
     pub(super) whole_context: bool,
+    /// What the policy asks the run for.
+    pub(super) asked: Vec<Asked>,
+}
+
+/// A text that a policy looks for among those of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Asked {
+    /// Among its labels.
+    Label(String),
+    /// Among the tools of which a call ended well.
+    Completed(String),
 }
 
 /// A path into the context.
@@ -55,7 +66,11 @@ impl Mentions {
                 None => self.read(expr),
             },
             Expr::UnaryOp { expr, .. } | Expr::Like { expr, .. } => self.read(expr),
-            Expr::BinaryOp { left, right, .. } => {
+            Expr::BinaryOp { op, left, right } => {
+                if let BinaryOp::Contains | BinaryOp::ContainsAll | BinaryOp::ContainsAny = op {
+                    self.ask(left, right);
+                    self.ask(right, left);
+                }
                 self.read(left);
                 self.read(right);
             }
@@ -73,6 +88,26 @@ impl Mentions {
             // An expression of a later Cedar: what it reads is not known.
             _ => self.whole_context = true,
         }
+    }
+
+    /// Notes the texts of `texts`, where `set` is one that a run has.
+    fn ask(&mut self, set: &Expr, texts: &Expr) {
+        let Some(members) = path_of(set) else { return };
+        let asked = match members.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+            ["session", "labels"] => Asked::Label,
+            ["session", "completed"] => Asked::Completed,
+            _ => return,
+        };
+        self.asked.extend(texts_of(texts).into_iter().map(asked));
+    }
+}
+
+/// The texts that stand in an expression as they are, one or a set.
+fn texts_of(expression: &Expr) -> Vec<String> {
+    match expression {
+        Expr::Literal(Literal::String(text)) => vec![text.to_string()],
+        Expr::Set(items) => items.iter().flat_map(|item| texts_of(item)).collect(),
+        _ => Vec::new(),
     }
 }
 
@@ -116,6 +151,17 @@ mod tests {
             ["input.a", "facts"]
         );
         assert!(mentions("!context[\"approved\"]").approved());
+    }
+
+    #[test]
+    fn what_a_run_is_asked_for_is_seen_on_either_side() {
+        let asked = |condition: &str| mentions(condition).asked;
+        let label = |text: &str| Asked::Label(text.to_owned());
+        assert_eq!(asked("context.session.labels.contains(\"a\")"), [label("a")]);
+        assert_eq!(asked("[\"a\", \"b\"].containsAny(context[\"session\"].labels)"), [label("a"), label("b")]);
+        let completed = Asked::Completed("get_order".to_owned());
+        assert_eq!(asked("!context.session.completed.containsAll([\"get_order\"])"), [completed]);
+        assert_eq!(asked("context.input.labels.contains(\"a\")"), []);
     }
 
     #[test]

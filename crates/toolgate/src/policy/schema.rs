@@ -56,6 +56,8 @@ pub(super) struct ToolShape<'a> {
     /// The entity type of what is acted on, where the contract names one.
     pub(super) resource: Option<&'a str>,
     pub(super) facts: &'a [FactShape<'a>],
+    /// What its answers give to a run.
+    pub(super) labels: &'a BTreeSet<String>,
     pub(super) context: Shape,
 }
 
@@ -194,7 +196,14 @@ impl<'a> ToolShape<'a> {
             .chain(tool.groups.iter().cloned())
             .chain(tool.sink.map(|sink| format!("sink:{sink}")))
             .collect();
-        Self { name: tool.name, groups, resource: tool.resource, facts: &tool.facts, context: context_shape(tool) }
+        Self {
+            name: tool.name,
+            groups,
+            resource: tool.resource,
+            facts: &tool.facts,
+            labels: tool.labels,
+            context: context_shape(tool),
+        }
     }
 }
 

@@ -17,6 +17,7 @@ struct Declared {
     approval: Option<(&'static str, &'static str, Option<&'static str>)>,
     requires: Vec<String>,
     sink: Option<&'static str>,
+    labels: BTreeSet<String>,
 }
 
 impl Declared {
@@ -32,6 +33,7 @@ impl Declared {
             approval: None,
             requires: vec![],
             sink: None,
+            labels: BTreeSet::new(),
         }
     }
 
@@ -55,6 +57,7 @@ impl Declared {
             }),
             requires: &self.requires,
             sink: self.sink,
+            labels: &self.labels,
         }
     }
 }

@@ -100,6 +100,17 @@ impl<'a> Statement<'a> {
         self.tokens.iter().find(|token| token.text == literal).map_or(self.start, |token| token.start)
     }
 
+    /// The ids of the entities of a type, as far as they are written plainly, and where each begins.
+    pub(super) fn entities(&self, kind: &str) -> impl Iterator<Item = (&'a str, usize)> {
+        self.tokens.windows(4).filter_map(move |four| match four {
+            [name, first, second, id] if name.text == kind && first.text == ":" && second.text == ":" => {
+                let plain = id.text.strip_prefix('"')?.strip_suffix('"')?;
+                (!plain.contains('\\')).then_some((plain, name.start))
+            }
+            _ => None,
+        })
+    }
+
     /// Where a string begins that has no end.
     pub(super) fn endless_string(&self) -> Option<usize> {
         let last = self.tokens.last()?;

@@ -5,7 +5,7 @@ use std::path::Path;
 use toolgate::approval::{Capacity, NotDecided};
 use toolgate::gate::NotEdited;
 
-use super::{Common, missing, summary};
+use super::{Common, as_dry, missing, summary};
 use crate::cli::failure::FailureCode;
 use crate::cli::{Exit, Failure, Output};
 use crate::config::Loaded;
@@ -47,6 +47,7 @@ pub(super) async fn edit(
         }
     };
     match common.json {
+        true if dry_run => output.json(&as_dry(shown::approval(&approval, now))),
         true => output.json(&shown::approval(&approval, now)),
         false => output.line(&summary(&approval, now)),
     }

@@ -9,10 +9,11 @@ use toolgate::fields::parse_span;
 use toolgate::session::Session;
 use toolgate::standing::{Granting, NotGranted, Refused, Standing};
 
-use super::Common;
+use super::{Common, as_dry};
 use crate::cli::failure::FailureCode;
 use crate::cli::{Exit, Failure, Output};
 use crate::config::Loaded;
+use crate::identity::Identity;
 use crate::shown;
 
 #[derive(Debug, Args)]
@@ -68,7 +69,10 @@ impl Grant {
         if dry_run {
             output.note("dry run: nothing is given");
         }
-        tell(&standing, common.json, output);
+        match dry_run && common.json {
+            true => output.json(&as_dry(shown::standing(&standing))),
+            false => tell(&standing, common.json, output),
+        }
         if !dry_run {
             output.next(&format!("toolgate approvals {} revoke {}", dir.display(), standing.grant.id));
         }
@@ -110,6 +114,11 @@ fn covered(named: &str, by: &Session, loaded: &Loaded) -> Result<Session, Failur
         true => named.to_owned(),
         false => format!("{named}@{}", by.tenant()),
     };
+    if matches!(loaded.identity, Identity::Jwt(_)) {
+        let message = "--to names nobody here: the people of this folder are known by their issuers alone";
+        let hint = "give it over HTTP, with the token of somebody who may: POST /v1/grants";
+        return Err(Failure::new(FailureCode::UnknownUser, message).hint(hint));
+    }
     // They are only named, and nobody speaks for them.
     let to = loaded.identity.approver(Some(&whole), None, true)?;
     match to.tenant() == by.tenant() {

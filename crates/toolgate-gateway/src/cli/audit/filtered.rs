@@ -8,7 +8,7 @@ use toolgate::clock::{Millis, NotAMoment};
 use toolgate::refusal::Code;
 
 /// Which calls.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(super) struct Asked {
     /// Only of this tool
     #[arg(long, value_name = "TOOL")]

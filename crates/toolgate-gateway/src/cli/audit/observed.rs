@@ -7,9 +7,11 @@ use clap::Args;
 use serde_json::{Value, json};
 use toolgate::audit::observed::{Observed as Call, WouldRefuse};
 use toolgate::clock::Millis;
+use toolgate::ledger::{Store, StoreError};
 
 use super::filtered::Asked;
-use crate::cli::{Exit, Failure, Output, open_store};
+use crate::cli::{Exit, Failure, Output, told};
+use crate::config::{self, LoadError};
 
 /// Count what policies would have refused in observe mode
 #[derive(Debug, Args)]
@@ -35,6 +37,8 @@ struct Report {
     /// When the first of the calls was.
     since: Option<Millis>,
     observed: usize,
+    /// Whether others were observed than were asked for.
+    others: bool,
     /// By tool, code and rules.
     refused: BTreeMap<Alike, Counted>,
 }
@@ -51,18 +55,12 @@ struct Counted {
 
 impl Observed {
     pub(super) async fn run(self, dir: &Path, output: &mut Output) -> Result<Exit, Failure> {
-        let store = open_store(dir, output)?;
-        let (filter, code) = self.asked.filter_without_code();
-        let mut report = Report::default();
-        let mut after = 0;
-        loop {
-            let page = store.records_after(after, PAGE).await?;
-            let Some(last) = page.last() else { break };
-            after = last.seq;
-            for call in page.iter().filter(|record| filter.takes(record)).filter_map(Call::of) {
-                report.count(call, code.as_deref());
-            }
-        }
+        let report = match config::open_store(dir) {
+            Ok(store) => self.read(&store).await?,
+            // Nothing has been called yet, so that nothing was observed.
+            Err(LoadError::NoStore) => Report::default(),
+            Err(error) => return Err(told(error, dir, output)),
+        };
         match self.json {
             true => output.json(&report.shown()),
             false => report.show(output),
@@ -71,6 +69,24 @@ impl Observed {
             output.next(&format!("toolgate why {} {}", dir.display(), counted.reference));
         }
         Ok(Exit::Ok)
+    }
+
+    async fn read(&self, store: &Store) -> Result<Report, StoreError> {
+        let (filter, code) = self.asked.clone().filter_without_code();
+        let mut report = Report::default();
+        let mut after = 0;
+        loop {
+            let page = store.records_after(after, PAGE).await?;
+            let Some(last) = page.last() else { return Ok(report) };
+            after = last.seq;
+            for record in &page {
+                let Some(call) = Call::of(record) else { continue };
+                match filter.takes(record) {
+                    true => report.count(call, code.as_deref()),
+                    false => report.others = true,
+                }
+            }
+        }
     }
 }
 
@@ -116,8 +132,12 @@ impl Report {
             output.line(&format!("{count:6}  {tool}: {code} ({told}), last {last} ref {reference}"));
         }
         let Some(since) = self.since else {
-            output
-                .line("no call was observed: `mode = \"observe\"` in toolgate.toml, or in a contract, begins with it");
+            output.line(match self.others {
+                true => "no call that was observed matches",
+                false => {
+                    "no call was observed: `mode = \"observe\"` in toolgate.toml, or in a contract, begins with it"
+                }
+            });
             return;
         };
         let calls = if self.observed == 1 { "call was" } else { "calls were" };

@@ -29,6 +29,9 @@ const MODULUS: std::ops::RangeInclusive<usize> = 256..=1024;
 impl Keys {
     /// Reads a set. Keys that cannot verify are left out; where none is left, the set is of no use.
     pub(super) fn parse(text: &[u8]) -> Result<Self, String> {
+        if text.trim_ascii_start().starts_with(b"-----BEGIN") {
+            return Err("expected a JWK set, {\"keys\": [...]}; this is a key in PEM".to_owned());
+        }
         let set = json::read(text, &LIMITS)
             .map_err(|flaw| format!("{} (line {}, column {})", flaw.message, flaw.line, flaw.column))?;
         let list = set.get("keys").and_then(Value::as_array).ok_or("expected a JWK set: {\"keys\": [...]}")?;

@@ -200,6 +200,11 @@ fn an_edit_at_the_command_line_tells_what_it_would_ask_and_asks_it() {
         Run::of(&mut toolgate(&[&words, more].concat()), "")
     };
     let would = edit(7000, &["--dry-run"]);
+    assert_eq!(
+        (&would.json()["id"], &would.json()["dry_run"]),
+        (&json!(null), &json!(true)),
+        "it is the id of nothing"
+    );
     assert_eq!((would.exit, &would.json()["arguments"]["amount_cents"]), (Some(0), &json!(7000)), "{would:?}");
     let same = edit(8000, &[]);
     assert_eq!(same.exit, Some(3));
@@ -252,6 +257,8 @@ fn what_is_not_a_yes_at_the_terminal_lets_nothing_happen() {
         let folder = shop();
         let run = at_terminal(&folder, line, 4000, &[]);
         assert_eq!(run.exit, Some(exit), "{line:?}: {run:?}");
+        let waits = run.stdout.contains("send the same call again once it is approved");
+        assert_eq!(waits, state == "pending", "what was denied is not told to wait: {line:?}: {run:?}");
         let dir = folder.path().to_str().unwrap();
         let listed = Run::of(&mut toolgate(&["approvals", dir, "list", "--as", "alice@acme", "--json"]), "").json();
         assert_eq!(listed[0]["state"], state, "{line:?}");
@@ -291,10 +298,18 @@ fn whoever_listens_is_told_before_a_command_ends_and_a_missing_secret_is_named()
     let dir = folder.path().to_str().unwrap();
     let arguments = refund("ord_1001", 8000).to_string();
     let words = ["call", dir, "create_refund", &arguments, "--as", "alice@acme", "--json"];
-    assert_eq!(Run::of(&mut toolgate(&["check", dir]), "").exit, Some(0), "a secret is not needed to look at it");
+    let checked = Run::of(&mut toolgate(&["check", dir, "--json"]), "");
+    assert_eq!(checked.exit, Some(2), "{checked:?}");
+    let found = &checked.json()["findings"][0];
+    assert_eq!((&found["file"], &found["code"]), (&json!("toolgate.toml"), &json!("no_secret")), "{found}");
+    let line = settings.lines().count() + 4;
+    assert_eq!(found["line"], json!(line), "{found}");
     let without = Run::of(&mut toolgate(&words), "");
-    assert_eq!(without.exit, Some(1));
-    assert!(without.stderr.contains("SHOP_WEBHOOK"), "{without:?}");
+    assert_eq!(without.exit, Some(2));
+    assert!(without.stderr.contains("SHOP_WEBHOOK") && without.stderr.contains("folder_faults"), "{without:?}");
+    for look in [&["tools", dir, "--as", "alice@acme"][..], &["approvals", dir, "list", "--as", "mia@acme"]] {
+        assert_eq!(Run::of(&mut toolgate(look), "").exit, Some(0), "whoever only looks tells nobody: {look:?}");
+    }
     let heard = std::thread::spawn(move || {
         let mut stream = BufReader::new(listener.accept().unwrap().0);
         let (mut head, mut length) = (String::new(), 0);

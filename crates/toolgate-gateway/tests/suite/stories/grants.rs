@@ -81,6 +81,7 @@ fn what_cannot_be_granted_is_told_with_what_to_add() {
     assert_eq!(approvals(&folder, &["grants", "--json"]).json(), json!([]));
     let dry = grant(&folder, &["--calls", "3", "--dry-run"]);
     assert_eq!((dry.exit, &dry.json()["calls"]), (Some(0), &json!({ "max": 3, "left": 3 })), "{dry:?}");
+    assert_eq!((&dry.json()["id"], &dry.json()["dry_run"]), (&json!(null), &json!(true)), "it is the id of nothing");
     assert_eq!(approvals(&folder, &["grants", "--json"]).json(), json!([]), "a dry run gives nothing");
 }
 

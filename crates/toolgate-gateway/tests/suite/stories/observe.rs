@@ -85,7 +85,7 @@ fn a_shop_observes_its_policies_sees_what_they_would_refuse_and_then_holds_to_th
     assert_eq!(narrowed(&["--code", "unknown_tool"]), (5, 1));
     assert_eq!(narrowed(&["--until", "2020-01-01"]), (0, 0));
     let none = run(&folder, &["audit", "observed", "--tenant", "globex"]).stdout;
-    assert!(none.starts_with("no call was observed: "), "{none}");
+    assert_eq!(none, "no call that was observed matches\n");
 
     let policies = folder.join("policies");
     let replayed = run(&folder, &["audit", "replay", "--policies", policies.to_str().unwrap(), "--json"]).json();
@@ -103,6 +103,16 @@ fn a_shop_observes_its_policies_sees_what_they_would_refuse_and_then_holds_to_th
     let hidden = door::call(folder.path(), "ned@acme", "get_order", &json!({ "order_id": "ord_1001" }));
     assert_eq!((hidden.exit, &hidden.json()["error"]["code"]), (Some(3), &json!("unknown_tool")), "{hidden:?}");
     assert_eq!(run(&folder, &["audit", "observed", "--json"]).json(), observed, "what holds is not counted");
+}
+
+#[test]
+fn before_the_first_call_nothing_was_observed_and_that_is_no_fault() {
+    let folder = Folder::shop();
+    let observed = run(&folder, &["audit", "observed"]);
+    assert_eq!(observed.exit, Some(0), "{observed:?}");
+    assert!(observed.stdout.starts_with("no call was observed: "), "{observed:?}");
+    let report = run(&folder, &["audit", "observed", "--json"]).json();
+    assert_eq!((&report["observed"], &report["since"]), (&json!(0), &Value::Null), "{report}");
 }
 
 #[test]

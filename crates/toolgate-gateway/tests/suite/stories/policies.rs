@@ -66,6 +66,40 @@ fn a_check_says_where_a_policy_reads_what_is_not_there_or_has_no_exact_form() {
 }
 
 #[test]
+fn a_check_warns_of_a_policy_that_asks_a_run_for_what_no_run_has() {
+    let of = |condition: &str| {
+        let head = "forbid (principal, action == Action::\"open_door\", resource)";
+        let folder = vault(&format!("{head}\nwhen {{ {condition} }};\n"));
+        folder.edit("tools/get_order.toml", "effect = ", "labels = { result = [\"untrusted\"] }\neffect = ");
+        let checked = run(&folder, &["check", "DIR", "--json"]);
+        assert_eq!(checked.exit, Some(0), "{checked:?}");
+        let report = checked.json();
+        (listed(&report, "warnings"), report["warnings"][0]["hint"].clone())
+    };
+    let at = |code: &str, column| vec![(code.to_owned(), 2, column)];
+    let label = of("context.session.labels.contains(\"untrused\")");
+    assert_eq!(label, (at("cedar_label", 40), json!("did you mean `untrusted`?")));
+    let tool = of("context.session.completed.contains(\"get_ordr\")");
+    assert_eq!(tool, (at("cedar_tool", 43), json!("did you mean `get_order`?")));
+    let meant = "context.session.labels.contains(\"untrusted\") && context.session.completed.contains(\"get_order\")";
+    assert_eq!(of(meant), (vec![], Value::Null));
+}
+
+#[test]
+fn a_check_warns_of_a_role_that_nobody_has() {
+    let head = "@id(\"a\") permit (principal in Role::\"suport\", action == Action::\"open_door\", resource);";
+    let ask = "@id(\"b\") @approvers(\"manger\") forbid (principal, action == Action::\"open_door\", resource)";
+    let folder = vault(&format!("{head}\n{ask}\nunless {{ context.approved }};\n"));
+    let checked = run(&folder, &["check", "DIR", "--json"]);
+    assert_eq!(checked.exit, Some(0), "{checked:?}");
+    let report = checked.json();
+    let at = |line, column| ("cedar_role".to_owned(), line, column);
+    assert_eq!(listed(&report, "warnings"), [at(1, 31), at(2, 10)]);
+    let hints = [&report["warnings"][0]["hint"], &report["warnings"][1]["hint"]];
+    assert_eq!(hints, ["did you mean support?", "did you mean manager?"]);
+}
+
+#[test]
 fn two_policies_with_one_id_are_a_fault_that_names_both_places() {
     let rule = "@id(\"vault.shut\") forbid (principal, action == Action::\"open_door\", resource);\n";
     let checked = run(&vault(&format!("{rule}{rule}")), &["check", "DIR"]);

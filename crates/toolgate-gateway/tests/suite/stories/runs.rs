@@ -65,6 +65,11 @@ fn a_session_begun_over_the_network_is_a_clean_run_of_its_caller() {
     assert_eq!((refused.status, refused.code().as_str()), (403, "missing_scope"));
     let begun = post("/v1/sessions", &[("Authorization", &host)], &json!({}));
     assert_eq!(begun.status, 201, "{begun:?}");
+    for length in ["Content-Length: 0\r\n", ""] {
+        let head = format!("Host: {}\r\nAuthorization: {host}\r\n{length}\r\n", serving.address());
+        let bare = serving.connect().answer(&format!("POST /v1/sessions HTTP/1.1\r\n{head}"));
+        assert_eq!(bare.status, 201, "there is nothing to say of a run, and so no type of it: {bare:?}");
+    }
     let handle = begun.json()["session"].as_str().unwrap().to_owned();
 
     let within = |session: &[(&str, &str)], tool: &str, arguments: &Value| {

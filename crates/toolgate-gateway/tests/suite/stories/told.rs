@@ -135,3 +135,11 @@ fn what_is_told_while_a_command_serves_is_coloured_as_it_was_asked_for() {
     assert!(told.contains("\u{1b}[1;31merror[store_failed]\u{1b}[0m: "), "{told:?}");
     assert!(!output.stdout.contains(&0x1b), "what a client reads is the protocol and nothing else");
 }
+
+#[test]
+fn who_checks_an_empty_folder_is_told_how_to_make_a_gate() {
+    let empty = tempfile::tempdir().unwrap();
+    let run = Run::of(&mut toolgate(&["check", empty.path().to_str().unwrap()]), "");
+    assert_eq!(run.exit, Some(2), "{run:?}");
+    assert!(run.stderr.contains("hint: toolgate init "), "{run:?}");
+}

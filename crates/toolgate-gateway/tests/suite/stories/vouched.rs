@@ -160,6 +160,35 @@ fn keys_that_cannot_be_read_turn_away_everybody_and_call_nobody_a_stranger() {
 }
 
 #[test]
+fn at_the_command_line_keys_that_cannot_be_had_make_nobody_a_stranger_either() {
+    let shop = Shop::new();
+    // Nobody listens there.
+    shop.folder.edit("toolgate.toml", "jwks = \"keys.json\"", "jwks = \"https://127.0.0.1:1/keys\"");
+    let call = shop.run(&["call", "get_order", "{}"], Some(&shop.token("u_1", "calls")));
+    assert_eq!(call.exit, Some(1), "{call:?}");
+    assert!(call.stderr.contains("error[keys_unavailable]"), "{call:?}");
+}
+
+#[test]
+fn a_key_in_pem_is_told_as_what_it_is() {
+    let shop = Shop::new();
+    shop.folder.write("keys.json", "-----BEGIN PUBLIC KEY-----\nMCow\n-----END PUBLIC KEY-----\n");
+    let checked = shop.run(&["check"], None);
+    assert_eq!(checked.exit, Some(2), "{checked:?}");
+    assert!(checked.stdout.contains("expected a JWK set") && checked.stdout.contains("PEM"), "{checked:?}");
+}
+
+#[test]
+fn a_grant_to_somebody_of_an_issuer_is_said_to_be_given_over_http() {
+    let shop = Shop::new();
+    let words = ["approvals", "grant", "--tool", "create_refund", "--rule", "create_refund.approval"];
+    let more = ["--calls", "1", "--for", "1h", "--to", "u_1", "--tenant", "acme"];
+    let given = shop.run(&[&words[..], &more].concat(), None);
+    assert_eq!(given.exit, Some(2), "{given:?}");
+    assert!(given.stderr.contains("--to names nobody here") && given.stderr.contains("POST /v1/grants"), "{given:?}");
+}
+
+#[test]
 fn the_operator_speaks_for_nobody_whom_an_issuer_vouches_for() {
     let shop = Shop::new();
     for (words, exit) in [

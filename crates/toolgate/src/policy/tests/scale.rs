@@ -18,6 +18,7 @@ fn gate(tools: usize) -> Policies {
         );
     }
     let input = json!({"properties": {"n": {"type": "integer"}}, "required": ["n"]});
+    let labels = BTreeSet::new();
     let tools: Vec<PolicyTool<'_>> = names
         .iter()
         .map(|name| PolicyTool {
@@ -31,6 +32,7 @@ fn gate(tools: usize) -> Policies {
             approval: None,
             requires: &[],
             sink: None,
+            labels: &labels,
         })
         .collect();
     // Without the validator, which takes its time with this many in a debug build.
