@@ -202,6 +202,9 @@ impl Approval {
         if by.tenant() != self.tenant {
             return Err(NotDecided::Missing);
         }
+        if by.has_ended(now) {
+            return Err(NotDecided::NotYours("a sign-in that has not ended".into()));
+        }
         match self.state {
             ApprovalState::Pending => {}
             ApprovalState::Granted => return Err(NotDecided::Closed("granted")),

@@ -40,7 +40,7 @@ use tokio_util::task::TaskTracker;
 use crate::approval::Approval;
 use crate::call::Call;
 use crate::catalogue::Catalogue;
-use crate::clock::Clock;
+use crate::clock::{Clock, Millis};
 use crate::contract::{Contract, Registry, ToolFault};
 use crate::fault::Fault;
 use crate::guards::{Refusals, Slot};
@@ -48,7 +48,7 @@ use crate::ledger::{self, Asking, Store, StoreError, Whose};
 use crate::policy::Policies;
 use crate::recovery::Recovery;
 use crate::redaction::{Redaction, Redactor};
-use crate::refusal::{ApprovalNotice, Code, Refusal};
+use crate::refusal::{ApprovalNotice, Code, Effect, Refusal};
 use crate::reply::{Answer, Reply};
 use crate::session::Session;
 use crate::stage::admit::{Admit, Admitted, Named, Unadmitted};
@@ -57,7 +57,7 @@ use crate::stage::permit::{Denied, Permit, Permitted};
 use crate::stage::reserve::{Reservation, Reserve};
 use crate::stage::run::Run;
 use crate::stage::settle::{Recorded as Written, Said, Settle, Settled};
-use crate::stage::{Halt, Stop};
+use crate::stage::{Halt, Stop, ended};
 use crate::stoppage::View;
 use crate::trace::{Learned, Trace};
 use crate::turn::Seat;
@@ -115,6 +115,9 @@ struct Line {
     answered: Notify,
     teller: Teller,
 }
+
+/// How often a call may still be informed.
+struct Ways(usize);
 
 /// How often a call whose ground moved is informed again.
 const WAYS_BACK: usize = 2;
@@ -179,19 +182,9 @@ impl Gate {
         gone: &CancellationToken,
         slot: &mut Option<Slot>,
     ) -> Result<Settled, Stop> {
-        for _ in 0..=WAYS_BACK {
-            let informed = self.line.inform.enter(admitted, redactor, gone).await?;
-            let permitted = match self.line.permit.enter(informed) {
-                Ok(permitted) => {
-                    self.line.teller.hear(permitted.informed().admitted());
-                    permitted
-                }
-                Err(denied) => {
-                    self.line.teller.hear(denied.informed().admitted());
-                    admitted = self.reconsider(*denied).await?;
-                    continue;
-                }
-            };
+        let mut ways = Ways::default();
+        loop {
+            let permitted = self.weighed(admitted, redactor, gone, &mut ways).await?;
             slot.take();
             if let Some(whose) = whose.as_ref().filter(|_| permitted.informed().runs())
                 && let Err(error) = self.line.store.keep(whose).await
@@ -208,12 +201,48 @@ impl Gate {
                 Reservation::Moved(permitted) => admitted = permitted.withdraw().withdraw(),
             }
         }
+    }
+
+    /// A call that is judged and does not run, and the guard of its run beside it.
+    async fn considered(&self, admitted: Admitted, redactor: &Redactor) -> Result<Permitted, Stop> {
+        let session = Arc::clone(admitted.session());
+        let (admitted, _slot) = self.guarded(admitted).await?;
+        match self.weighed(admitted, redactor, &CancellationToken::new(), &mut Ways::default()).await {
+            Ok(permitted) if session.has_ended(self.now()) => {
+                Err(Stop::refused(ended(), permitted.withdraw().withdraw().into_trace()))
+            }
+            Ok(permitted) => Ok(permitted),
+            Err(stop) => Err(self.heard(&session, stop).await),
+        }
+    }
+
+    /// What the policies say of a call, on ground that stands.
+    async fn weighed(
+        &self,
+        mut admitted: Admitted,
+        redactor: &Redactor,
+        gone: &CancellationToken,
+        ways: &mut Ways,
+    ) -> Result<Permitted, Stop> {
+        while ways.take() {
+            let informed = self.line.inform.enter(admitted, redactor, gone).await?;
+            match self.line.permit.enter(informed) {
+                Ok(permitted) => {
+                    self.line.teller.hear(permitted.informed().admitted());
+                    return Ok(permitted);
+                }
+                Err(denied) => {
+                    self.line.teller.hear(denied.informed().admitted());
+                    admitted = self.reconsider(*denied).await?;
+                }
+            }
+        }
         Err(Stop::refused(Refusal::before(Code::InProgress), admitted.into_trace()))
     }
 
     /// The first stage, and from it on what the record tells of the call itself.
     async fn admit(&self, named: Named, heading: &Heading) -> Result<(Admitted, Arc<Redactor>, Option<Whose>), Stop> {
-        let admitted = self.line.admit.enter(named, heading.session(), heading.reference());
+        let admitted = self.line.admit.enter(named, heading.session(), heading.reference(), self.now());
         let admitted = admitted.map_err(|unadmitted| {
             heading.unadmitted(&unadmitted);
             let Unadmitted { stop, .. } = *unadmitted;
@@ -255,8 +284,9 @@ impl Gate {
     }
 
     /// The reply to a call that ended before anything ran.
-    async fn left(&self, heading: &Arc<Heading>, Stop { halt, trace }: Stop) -> Result<Reply, Fault> {
+    async fn left(&self, heading: &Arc<Heading>, stop: Stop) -> Result<Reply, Fault> {
         let now = self.line.clock.now();
+        let Stop { halt, trace } = or_ended(&heading.session(), stop, now);
         match halt {
             Halt::Refused(refusal) => {
                 self.recorder.put(heading.refused(&refusal, &trace, now)).await;
@@ -322,17 +352,16 @@ impl Gate {
         let _running = self.tasks.token();
         self.ready()?;
         let heading = Heading::of(named.call(), session, &self.line.redaction);
-        let gone = CancellationToken::new();
         let judged = match self.admit(named, &heading).await {
-            Ok((admitted, redactor, _)) => match self.guarded(admitted.seated(seat.map(Arc::new))).await {
-                Ok((admitted, _slot)) => match self.weighed(admitted, &redactor, &gone).await {
+            Ok((admitted, redactor, _)) => {
+                match self.considered(admitted.seated(seat.map(Arc::new)), &redactor).await {
                     Ok(permitted) => self.line.reserve.foresee(permitted).await,
-                    Err(stop) => Err(self.heard(session, stop).await),
-                },
-                Err(stop) => Err(stop),
-            },
+                    Err(stop) => Err(stop),
+                }
+            }
             Err(stop) => Err(stop),
         };
+        let judged = judged.map_err(|stop| or_ended(session, stop, self.now()));
         let (answer, trace) = match judged {
             Ok(permitted) => self.forecast(permitted).await?,
             Err(Stop { halt, trace }) => match halt {
@@ -344,25 +373,6 @@ impl Gate {
         };
         self.recorder.put(heading.dry_run(&answer, &trace, self.line.clock.now())).await;
         Ok(self.reply(&heading, answer, trace))
-    }
-
-    async fn weighed(
-        &self,
-        admitted: Admitted,
-        redactor: &Redactor,
-        gone: &CancellationToken,
-    ) -> Result<Permitted, Stop> {
-        let informed = self.line.inform.enter(admitted, redactor, gone).await?;
-        match self.line.permit.enter(informed) {
-            Ok(permitted) => {
-                self.line.teller.hear(permitted.informed().admitted());
-                Ok(permitted)
-            }
-            Err(denied) => {
-                self.line.teller.hear(denied.informed().admitted());
-                Err(self.told(*denied).await)
-            }
-        }
     }
 
     /// Judges the calls of one turn, as [`Gate::dry_run`] does.
@@ -425,7 +435,7 @@ impl Gate {
     }
 
     /// The moment that it is for this gate, by which approvals and entries are dated.
-    pub fn now(&self) -> crate::clock::Millis {
+    pub fn now(&self) -> Millis {
         self.line.clock.now()
     }
 
@@ -479,6 +489,36 @@ impl std::fmt::Debug for Gate {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Gate").finish_non_exhaustive()
     }
+}
+
+impl Ways {
+    fn take(&mut self) -> bool {
+        let left = self.0.checked_sub(1);
+        self.0 = left.unwrap_or(0);
+        left.is_some()
+    }
+}
+
+impl Default for Ways {
+    fn default() -> Self {
+        Self(WAYS_BACK + 1)
+    }
+}
+
+/// INVARIANT (judged at dispatch): whoever's session ended while their call was judged learns that alone, and nobody is
+/// asked in their name.
+fn or_ended(session: &Session, Stop { halt, mut trace }: Stop, now: Millis) -> Stop {
+    let tells = match &halt {
+        Halt::Refused(refusal) => refusal.effect() == Effect::None && refusal.code() != Code::Unauthenticated,
+        Halt::Pending(_) => true,
+        Halt::Replayed { .. } | Halt::Fault(_) => false,
+    };
+    if tells && session.has_ended(now) {
+        let refusal = ended();
+        trace.note("session", Learned::new().with("refused", refusal.code().as_str()));
+        return Stop::refused(refusal, trace);
+    }
+    Stop { halt, trace }
 }
 
 /// The refusal of a call that waits for a person.

@@ -11,7 +11,7 @@ pub(crate) mod settle;
 use crate::approval::Approval;
 use crate::call::Ref;
 use crate::fault::Fault;
-use crate::refusal::Refusal;
+use crate::refusal::{Code, Refusal};
 use crate::reply::Answer;
 use crate::trace::Trace;
 
@@ -33,6 +33,14 @@ pub(crate) enum Halt {
     Replayed { answer: Box<Answer>, first: Ref },
     /// The gate itself failed.
     Fault(Fault),
+}
+
+/// What is told of a session that ended before its call could begin.
+const ENDED: &str = "The sign-in of whoever asks has ended before this call could begin. Nothing was done.";
+
+/// The refusal of a call whose session has ended.
+pub(crate) fn ended() -> Refusal {
+    Refusal::before(Code::Unauthenticated).message(ENDED)
 }
 
 impl Stop {

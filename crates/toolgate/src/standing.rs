@@ -181,7 +181,8 @@ impl StandingGrant {
     /// grant does not cover the call.
     pub(crate) fn amount(&self, arguments: &Map<String, Value>) -> Option<u64> {
         let Some(sum) = &self.bounds.sum else { return Some(0) };
-        // The canonical form of a whole number is its digits, also of one that came as 5.0.
+        // Read as a limit reads it. But where a limit takes nothing of an absent argument, consent to a sum is no consent to
+        // a call that does not say how much.
         at_pointer(arguments, &sum.of).and_then(|value| canonical(value).parse().ok())
     }
 

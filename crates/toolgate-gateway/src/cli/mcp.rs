@@ -21,7 +21,7 @@ use super::signals::stop_on_interrupt;
 use super::tagged::Tagged;
 use super::{Exit, Failure, Output, Said, find_folder, journal, tell_set_aside, told, warn_of};
 use crate::config::{self, Ready, keep_the_end};
-use crate::identity::Identity;
+use crate::identity::{Caller, Identity};
 use crate::mcp::connection;
 use crate::mcp::server::{GateFor, Tools};
 use crate::mcp::stdio::{self, FrameWriter, Frames};
@@ -119,19 +119,30 @@ impl AtFirstCall {
         opened.await.inspect_err(|error: &StoreError| journal()(Said::Failure(error.into())))
     }
 
-    /// The session of a call. INVARIANT (judged anew): what admitted somebody at the start is held against the folder of
-    /// this moment, so that who was revoked, or whose token has ended, begins nothing more.
+    /// Who is asking, if they may still. INVARIANT (judged anew): what admitted somebody at the start is held against the
+    /// folder of this moment, so that who was revoked, or whose token has ended, sees and begins nothing more.
+    async fn caller_now(&self) -> Option<Caller> {
+        self.identity.caller_again(self.user.as_deref()).await.ok()
+    }
+
+    /// The session of a call.
     async fn session_now(&self, gate: &Gate) -> Session {
-        match self.identity.caller_again(self.user.as_deref()).await {
-            Ok(caller) => self.session.bounds().cloned().fold(caller.session_from(gate.now()), Session::only_tags),
-            Err(_) => self.session.clone().until(Millis(0)),
+        match self.caller_now().await {
+            Some(caller) => self.within_tags(caller.session_from(gate.now())),
+            None => self.session.clone().until(Millis(0)),
         }
+    }
+
+    fn within_tags(&self, session: Session) -> Session {
+        self.session.bounds().cloned().fold(session, Session::only_tags)
     }
 }
 
 impl Tools for AtFirstCall {
     async fn list(&self) -> Result<Vec<Value>, Fault> {
-        Ok(self.prepared.tools(&self.session).into_iter().map(definition).collect())
+        // For whoever may not ask any more there are no tools.
+        let Some(caller) = self.caller_now().await else { return Ok(Vec::new()) };
+        Ok(self.prepared.tools(&self.within_tags(caller.session)).into_iter().map(definition).collect())
     }
 
     async fn call(&self, proposed: Proposed) -> Result<Reply, Fault> {

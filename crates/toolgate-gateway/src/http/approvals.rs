@@ -40,15 +40,17 @@ impl Asker {
     /// INVARIANT (by scope): a role answers with `approvals:approve` alone, the requester confirms with
     /// `approvals:confirm` alone, and whoever has only `calls` sees what they asked for themselves.
     fn of(door: &Door, headers: &HeaderMap) -> Result<Self, Problem> {
-        match (door.admit(headers, Scope::Approve), door.admit(headers, Scope::Confirm)) {
-            (Ok(session), Ok(_)) => Ok(Self { session, sees_all: true, capacity: Ok(Capacity::Any) }),
-            (Ok(session), Err(_)) => Ok(Self { session, sees_all: true, capacity: Ok(Capacity::Approver) }),
-            (Err(_), Ok(session)) => Ok(Self { session, sees_all: false, capacity: Ok(Capacity::Requester) }),
-            (Err(problem), Err(_)) => match door.admit(headers, Scope::Calls) {
-                Ok(session) => Ok(Self { session, sees_all: false, capacity: Err(problem) }),
-                Err(_) => Err(problem),
-            },
-        }
+        // Once: somebody is judged by one answer of whoever knows them, and no failure to know them is a missing scope.
+        let caller = door.caller(headers)?;
+        let capacity = match (caller.may(Scope::Approve), caller.may(Scope::Confirm)) {
+            (true, true) => Ok(Capacity::Any),
+            (true, false) => Ok(Capacity::Approver),
+            (false, true) => Ok(Capacity::Requester),
+            (false, false) if caller.may(Scope::Calls) => Err(door.missing(Scope::Approve)),
+            (false, false) => return Err(door.missing(Scope::Approve)),
+        };
+        let sees_all = caller.may(Scope::Approve);
+        Ok(Self { session: caller.session_from(door.gate().now()), sees_all, capacity })
     }
 
     /// Whoever lists approvals or answers them has a scope for it.

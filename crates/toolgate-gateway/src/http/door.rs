@@ -102,7 +102,7 @@ impl Door {
 
     /// Who is asking, if they may ask for this.
     ///
-    /// INVARIANT (first of all): each route under `/v1` begins with this, before it reads a body or looks anything up.
+    /// INVARIANT (first of all): each route under `/v1` begins with this or with `caller`, before it reads a body or looks anything up.
     pub(super) fn admit(&self, headers: &HeaderMap, scope: Scope) -> Result<Session, Problem> {
         let caller = self.caller(headers)?;
         match caller.may(scope) {

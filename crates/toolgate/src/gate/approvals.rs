@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use serde_json::Value;
 use tokio::time::{Instant, sleep_until};
-use tokio_util::sync::CancellationToken;
 
 use super::Gate;
 use super::records::{self, Heading};
@@ -224,13 +223,10 @@ impl Gate {
                 } else if is_masked(&admitted, &old) {
                     return Err(NotEdited::Masked.into());
                 } else {
-                    match self.line.inform.enter(admitted, &redactor, &CancellationToken::new()).await {
+                    match self.considered(admitted, &redactor).await {
                         Err(stop) => stop,
-                        Ok(informed) => match self.line.permit.enter(informed) {
-                            Ok(permitted) if permitted.informed().runs() => return Err(NotEdited::NeedsNobody.into()),
-                            Ok(_) => return Err(NotEdited::Made.into()),
-                            Err(denied) => denied.into_stop(),
-                        },
+                        Ok(permitted) if permitted.informed().runs() => return Err(NotEdited::NeedsNobody.into()),
+                        Ok(_) => return Err(NotEdited::Made.into()),
                     }
                 }
             }

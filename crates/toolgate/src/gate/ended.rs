@@ -16,36 +16,46 @@ use crate::call::Call;
 use crate::clock::{Clock, ManualClock, Millis};
 use crate::contract::Tool;
 use crate::ledger::Store;
-use crate::refusal::{Code, Effect};
+use crate::refusal::{Code, Effect, Refusal};
 use crate::reply::Reply;
 use crate::session::{Principal, Session, Standing};
+use crate::wire::{Broken, Proposed};
 
 const NOON: Millis = Millis(1_796_000_000_000);
 /// What is left of the token when the call comes, and how much later it is accepted all the same.
 const LEFT: Duration = Duration::from_secs(10);
 const LEEWAY: Duration = Duration::from_secs(30);
 
-/// A backend that counts what it runs, and waits to be let go on.
+/// A backend that counts what it runs and looks up, and waits to be let go on.
 #[derive(Default)]
 struct Counter {
     begun: AtomicUsize,
-    /// Where there is one, whoever runs waits for it.
+    /// Where there is one, whoever begins waits for it.
     hold: Option<Semaphore>,
 }
 
 impl Backend for Counter {
     fn run(&self, _: Dispatch) -> Running<'_> {
-        Box::pin(async {
-            self.begun.fetch_add(1, Ordering::SeqCst);
-            if let Some(hold) = &self.hold {
-                let _ = hold.acquire().await;
-            }
+        Box::pin(async move {
+            self.begin().await;
             Answer::done("{}")
         })
     }
 
     fn look(&self, _: Lookup) -> Looking<'_> {
-        Box::pin(async { Found::Absent })
+        Box::pin(async move {
+            self.begin().await;
+            Found::Found(br#"{"left":100}"#.to_vec())
+        })
+    }
+}
+
+impl Counter {
+    async fn begin(&self) {
+        self.begun.fetch_add(1, Ordering::SeqCst);
+        if let Some(hold) = &self.hold {
+            let _ = hold.acquire().await;
+        }
     }
 }
 
@@ -121,6 +131,93 @@ async fn a_call_that_waited_in_its_lane_until_the_token_ended_was_run() {
     assert_eq!(ahead.await.unwrap().code(), None);
     is_over(&behind.await.unwrap());
     assert_eq!(counter.begun.load(Ordering::SeqCst), 1, "the second one was never sent");
+}
+
+/// A gate whose tool `move` rests on what `look` finds: more than is left is against a rule, any other one waits.
+fn resting_on_a_fact(clock: &Arc<ManualClock>, looks: Arc<Counter>) -> Gate {
+    let input =
+        json!({"properties": {"account": {"type": "string"}, "amount": {"type": "integer"}}, "required": ["account"]});
+    let look = keys(json!({
+        "description": "Looks.", "effect": "read", "deadline": "60s", "input": input,
+        "output": {"type": "object", "properties": {"left": {"type": "integer"}}, "required": ["left"]},
+    }));
+    let moved = json!({"properties": input["properties"], "required": ["account", "amount"]});
+    let moves = keys(json!({
+        "description": "Moves money.", "effect": "write", "deadline": "60s", "input": moved,
+        "facts": {"seen": {"tool": "look", "args": {"account": "{account}"}}},
+    }));
+    Gate::builder()
+        .tool(Tool::new("look", look, looks as _))
+        .tool(Tool::new("move", moves, Arc::new(Counter::default()) as _))
+        .policy(
+            r#"permit (principal, action, resource);
+            @id("most") @message("Above the limit of the account.")
+            forbid (principal, action == Action::"move", resource)
+            unless { context.facts has seen && context.input.amount <= context.facts.seen.left };
+            @id("sure") @message("Somebody must look at it.") @approvers("manager")
+            forbid (principal, action == Action::"move", resource)
+            when { context.input.amount > 0 } unless { context.approved };"#,
+        )
+        .clock(Arc::clone(clock) as _)
+        .store(Store::memory())
+        .build()
+        .unwrap()
+}
+
+fn moving(amount: i64) -> Call {
+    Call::new("c", "move", json!({"account": "acc_71", "amount": amount}).to_string())
+}
+
+fn learned(reply: &Reply) -> Vec<&str> {
+    reply.trace().stages().iter().map(|note| note.stage).collect()
+}
+
+#[tokio::test]
+async fn a_call_of_a_session_that_had_ended_before_was_judged_and_asked_for_an_approval() {
+    let clock = Arc::new(ManualClock::at(NOON));
+    let looks = Arc::new(Counter::default());
+    let gate = resting_on_a_fact(&clock, Arc::clone(&looks));
+    let over = alice().until(Millis(0));
+    for call in [moving(1), moving(500), Call::new("c", "move", "{"), Call::new("c", "nothing", "{}")] {
+        for reply in [gate.dry_run(call.clone(), &over).await.unwrap(), gate.call(call, &over).await.unwrap()] {
+            is_over(&reply);
+            assert_eq!(learned(&reply), ["admit"], "{reply:?}");
+        }
+    }
+    let broken = Broken { call_id: "c".into(), tool: "move".into(), refusal: Refusal::before(Code::InvalidCall) };
+    let turned = gate.turn(vec![Proposed::Call(moving(1)), Proposed::Broken(broken)], &over).await;
+    turned.into_iter().for_each(|reply| is_over(&reply.unwrap()));
+    assert_eq!(looks.begun.load(Ordering::SeqCst), 0, "nothing was looked up");
+    assert!(gate.approvals(&alice()).await.unwrap().is_empty(), "nobody was asked");
+    assert_eq!(gate.call(moving(1), &alice()).await.unwrap().code(), Some(Code::ApprovalRequired));
+    assert_ne!(looks.begun.load(Ordering::SeqCst), 0);
+}
+
+#[tokio::test]
+async fn a_session_that_ended_while_its_call_was_judged_asked_for_an_approval_and_was_told_of_the_rule() {
+    for (amount, dry) in [(1, false), (500, false), (1, true), (500, true)] {
+        let clock = Arc::new(ManualClock::at(NOON));
+        let looks = Arc::new(Counter { hold: Some(Semaphore::new(0)), ..Counter::default() });
+        let gate = resting_on_a_fact(&clock, Arc::clone(&looks));
+        let session = alice().until(NOON.after(LEFT));
+        let judged = async {
+            match dry {
+                true => gate.dry_run(moving(amount), &session).await.unwrap(),
+                false => gate.call(moving(amount), &session).await.unwrap(),
+            }
+        };
+        let ends = async {
+            while looks.begun.load(Ordering::SeqCst) == 0 {
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+            clock.advance(LEFT);
+            looks.hold.as_ref().unwrap().close();
+        };
+        let (reply, ()) = tokio::join!(judged, ends);
+        is_over(&reply);
+        assert!(!serde_json::to_string(&reply).unwrap().contains("limit of the account"), "{reply:?}");
+        assert!(gate.approvals(&alice()).await.unwrap().is_empty(), "nobody was asked");
+    }
 }
 
 #[tokio::test]

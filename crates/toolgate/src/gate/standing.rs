@@ -28,10 +28,7 @@ impl Gate {
             Err(not) => Err(not),
         };
         match granted {
-            Ok(grant) => {
-                let left = Left { calls: grant.bounds.calls, sum: grant.bounds.sum.as_ref().map(|sum| sum.max) };
-                Ok(self.as_it_stands(grant, left))
-            }
+            Ok(grant) => Ok(self.untouched(grant)),
             Err(not) => {
                 self.recorder.put(records::not_granted(asked, by, &not, now)).await;
                 Err(not)
@@ -41,9 +38,7 @@ impl Gate {
 
     /// What [`Gate::grant_standing`] would give. Nothing is given.
     pub fn dry_grant(&self, asked: &Granting, by: &Session) -> Result<Standing, NotGranted> {
-        let grant = self.checked(asked, by)?;
-        let left = Left { calls: grant.bounds.calls, sum: grant.bounds.sum.as_ref().map(|sum| sum.max) };
-        Ok(self.as_it_stands(grant, left))
+        Ok(self.untouched(self.checked(asked, by)?))
     }
 
     /// The standing grants of the session's tenant whose time is not over, with what is left of each, in the order in
@@ -159,6 +154,12 @@ impl Gate {
                     .hint(hint))
             }
         }
+    }
+
+    /// A grant of which nothing was taken yet.
+    fn untouched(&self, grant: StandingGrant) -> Standing {
+        let left = Left { calls: grant.bounds.calls, sum: grant.bounds.sum.as_ref().map(|sum| sum.max) };
+        self.as_it_stands(grant, left)
     }
 
     /// A grant of the store, with what this gate knows of it.

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
-use super::Stop;
+use super::{Stop, ended};
 use crate::admission::{self, EffectiveArguments, Naming, Parts};
 use crate::call::{Call, OperationId, Ref, TraceContext};
 use crate::catalogue::Catalogue;
+use crate::clock::Millis;
 use crate::contract::{Contract, Registered, subject_of};
 use crate::json::{Digest, Limits};
 use crate::leniency::Used;
@@ -84,15 +85,17 @@ impl Admit {
         Self { catalogue, limits, redaction }
     }
 
+    /// INVARIANT (first of all): nothing is looked up for a session that has ended at `now`, and no policy judges it.
     pub(crate) fn enter(
         &self,
         named: Named,
         session: Arc<Session>,
         reference: Ref,
+        now: Millis,
     ) -> Result<Admitted, Box<Unadmitted>> {
         let started = Instant::now();
         let mut trace = Trace::start(&self.redaction);
-        let checked = match self.check(&named, &session) {
+        let checked = match self.check(&named, &session, now) {
             Ok(checked) => checked,
             Err(refusal) => {
                 let learned = with_spelling(Learned::new(), &named.naming);
@@ -147,7 +150,10 @@ impl Admit {
         }
     }
 
-    fn check(&self, Named { call, naming }: &Named, session: &Session) -> Result<Checked, Refusal> {
+    fn check(&self, Named { call, naming }: &Named, session: &Session, now: Millis) -> Result<Checked, Refusal> {
+        if session.has_ended(now) {
+            return Err(ended());
+        }
         let unknown = || admission::unknown_tool(&call.tool, self.catalogue.of(session).map(Contract::name));
         let tool = self.catalogue.find(&call.tool, session).ok_or_else(unknown)?;
         let arguments = admission::check(&tool.contract, call, naming, &self.limits)?;

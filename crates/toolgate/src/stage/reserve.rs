@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use super::inform::{Action, Came, Recalled};
 use super::permit::Permitted;
-use super::{Halt, Stop};
+use super::{Halt, Stop, ended};
 use crate::audit::Record;
 use crate::call::Ref;
 use crate::clock::{Clock, Millis};
@@ -63,8 +63,6 @@ pub(crate) enum Reservation {
 
 /// What a lease outlasts the deadline by.
 const GRACE: Duration = Duration::from_secs(5);
-/// What is told of a session that ended before its call could begin.
-const ENDED: &str = "The sign-in of whoever asks has ended before this call could begin. Nothing was done.";
 
 impl Reserve {
     pub(crate) fn new(
@@ -93,7 +91,7 @@ impl Reserve {
         intent: impl FnOnce(&Permitted) -> Record,
     ) -> Result<Reservation, Stop> {
         if self.has_ended(permitted.informed().admitted().session()) {
-            return Err(refuse(permitted, Refusal::before(Code::Unauthenticated).message(ENDED)));
+            return Err(refuse(permitted, ended()));
         }
         match permitted.informed().action().map(|action| &action.recalled) {
             Some(Recalled::Replay(_)) => return Err(self.replay(permitted).await),

@@ -1,7 +1,7 @@
 //! A folder whose people are known by what issuers sign, through the command and over HTTP.
 
-use std::io::{BufRead, BufReader, Write};
-use std::process::Stdio;
+use std::io::{BufRead, BufReader, Lines, Write};
+use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 
 use serde_json::{Value, json};
 
@@ -221,28 +221,84 @@ fn a_folder_for_development_says_so_at_each_start() {
     assert!(told.contains("for development only"), "{told}");
 }
 
+/// A client of `toolgate mcp` that shows a token.
+struct Client {
+    child: Child,
+    stdin: ChildStdin,
+    answers: Lines<BufReader<ChildStdout>>,
+}
+
+impl Client {
+    fn start(shop: &Shop, token: &str) -> Self {
+        let mut command = toolgate(&["mcp", shop.dir()]);
+        command.env("TOOLGATE_TOKEN", token).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = command.spawn().unwrap();
+        let (stdin, stdout) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+        let mut client = Self { child, stdin, answers: BufReader::new(stdout).lines() };
+        let params =
+            json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}});
+        client.ask("initialize", &params);
+        writeln!(client.stdin, r#"{{"jsonrpc":"2.0","method":"notifications/initialized"}}"#).unwrap();
+        client
+    }
+
+    fn ask(&mut self, method: &str, params: &Value) -> Value {
+        let line = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+        writeln!(self.stdin, "{line}").unwrap();
+        serde_json::from_str(&self.answers.next().unwrap().unwrap()).unwrap()
+    }
+
+    fn call(&mut self, tool: &str, arguments: &Value) -> Value {
+        self.ask("tools/call", &json!({"name": tool, "arguments": arguments}))
+    }
+
+    fn tools(&mut self) -> usize {
+        self.ask("tools/list", &json!({}))["result"]["tools"].as_array().unwrap().len()
+    }
+
+    fn end(mut self) {
+        drop(self.stdin);
+        assert!(self.child.wait().unwrap().success());
+    }
+}
+
 #[test]
 fn a_client_of_mcp_whose_person_was_revoked_meanwhile_went_on_calling() {
     let shop = Shop::new();
-    let mut command = toolgate(&["mcp", shop.dir()]);
-    command.env("TOOLGATE_TOKEN", shop.token("u_1", "calls"));
-    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-    let mut stdin = child.stdin.take().unwrap();
-    let mut answers = BufReader::new(child.stdout.take().unwrap()).lines();
-    let mut ask = |line: &str| -> Value {
-        writeln!(stdin, "{line}").unwrap();
-        serde_json::from_str(&answers.next().unwrap().unwrap()).unwrap()
-    };
-    let params =
-        json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}});
-    ask(&json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}).to_string());
-    let params = json!({"name": "get_order", "arguments": {"order_id": "ord_4821"}});
-    let call = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params}).to_string();
-    let found = ask(&format!("{{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}}\n{call}"));
+    let mut client = Client::start(&shop, &shop.token("u_1", "calls"));
+    let order = json!({"order_id": "ord_4821"});
+    let found = client.call("get_order", &order);
     assert_eq!(found["result"]["structuredContent"]["left_cents"], 2000, "{found}");
     assert_eq!(shop.revoke(&["--subject", "u_1"]).exit, Some(0));
-    let refused = ask(&call);
+    let refused = client.call("get_order", &order);
     assert!(refused.to_string().contains("unauthenticated"), "{refused}");
-    drop(stdin);
-    assert!(child.wait().unwrap().success());
+    client.end();
+}
+
+#[test]
+fn a_revoked_caller_over_stdio_left_an_approval_read_a_fact_and_saw_the_tools() {
+    let shop = Shop::new();
+    let mut client = Client::start(&shop, &shop.token("u_1", "calls"));
+    let (waits, above) = (refund("ord_1001", 8000), refund("ord_4821", 4999));
+    assert!(client.call("create_refund", &waits).to_string().contains("approval_required"));
+    assert!(client.call("create_refund", &above).to_string().contains("2000"), "the rule tells what is left");
+    assert!(client.tools() > 1);
+    let list = || shop.run(&["approvals", "list", "--tenant", "acme", "--json"], None).json();
+    assert_eq!(list().as_array().unwrap().len(), 1);
+    assert_eq!(shop.revoke(&["--subject", "u_1"]).exit, Some(0));
+
+    for arguments in [refund("ord_1001", 9000), above, json!({})] {
+        let refused = client.call("create_refund", &arguments).to_string();
+        assert!(refused.contains("unauthenticated") && !refused.contains("2000"), "{refused}");
+    }
+    assert_eq!(client.tools(), 0, "there is nothing for them");
+    client.end();
+    assert_eq!(list().as_array().unwrap().len(), 1, "nobody is asked in their name");
+    let record = rusqlite::Connection::open(shop.folder.join("state/toolgate.db")).unwrap();
+    let told: Vec<String> = {
+        let mut rows = record.prepare("select body from records where body like '%unauthenticated%'").unwrap();
+        rows.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
+    };
+    assert_eq!(told.len(), 3, "{told:?}");
+    assert!(told.iter().all(|body| !body.contains("\"inform\"") && !body.contains("\"permit\"")), "{told:?}");
 }
