@@ -207,7 +207,9 @@ mod tests {
     /// A tool is handed the whole session, and may answer each of them differently.
     #[test]
     fn an_answer_is_kept_for_the_run_and_the_tags_that_it_was_looked_up_in() {
-        let tool = Contract::parse("look", &json!({"description": "Looks.", "effect": "read"})).unwrap();
+        let tool =
+            Contract::parse("look", &json!({"description": "Looks.", "effect": "read", "input": {"properties": {}}}))
+                .unwrap();
         let alice = || Session::new(Principal::new("local", "alice"), "acme");
         let tagged = |names: &[&str]| {
             let tags = names.iter().map(|name| Tags::of(*name).unwrap()).reduce(Tags::or).unwrap();
