@@ -25,8 +25,8 @@ fn run(folder: &Folder, command: &str, words: &[&str]) -> Run {
 /// The last record that tells of an admitted call.
 fn recorded(folder: &Folder) -> Value {
     let tail = run(folder, "audit", &["tail", "-n", "20", "--json"]);
-    let told = tail.stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-    told.filter(|body| body["call_digest"].is_string()).next_back().unwrap()
+    let mut told = tail.stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    told.rfind(|body| body["call_digest"].is_string()).unwrap()
 }
 
 #[test]
