@@ -4,7 +4,6 @@
 
 use std::sync::{Arc, Mutex};
 
-use axum::extract::{Path, RawQuery, State};
 use axum::response::Response;
 use http_body_util::BodyExt;
 use schemars::JsonSchema;
@@ -270,10 +269,6 @@ async fn a_session_is_begun_used_and_ended_by_its_own_caller_and_nobody_else_lea
     let unknown = sessions::within(&door, mia(), &shown("ses_00000000000000000000000000000000")).await.err();
     assert_eq!(json!(foreign.unwrap()), json!(unknown.unwrap()));
     assert_eq!(code(sessions::ended(&door, &mia(), &handle).await), "404 no_such_session");
-    let query = RawQuery(Some("keep=yes".into()));
-    let (door, path) = (Arc::new(door), Ok(Path(handle.clone())));
-    let strict = sessions::end(State(Arc::clone(&door)), path, Default::default(), query).await;
-    assert_eq!(code(strict), "400 bad_query", "what is not known is not passed over");
     assert!(sessions::ended(&door, &alice(), &handle).await.is_ok());
     let ended = sessions::within(&door, alice(), &shown(&handle)).await.err();
     assert_eq!(json!(ended.unwrap())["code"], "no_such_session");

@@ -207,8 +207,8 @@ mod tests {
     /// A tool is handed the whole session, and may answer each of them differently.
     #[test]
     fn an_answer_is_kept_for_the_run_and_the_tags_that_it_was_looked_up_in() {
-        let tool = crate::backend::FakeTool::fixed(json!({}));
-        let tool = tool.tool("look", json!({"description": "Looks.", "effect": "read"}).as_object().unwrap().clone());
+        let keys = json!({"description": "Looks.", "effect": "read", "input": {"properties": {}}});
+        let tool = Contract::parse("look", &keys).unwrap();
         let alice = || Session::new(Principal::new("local", "alice"), "acme");
         let tagged = |names: &[&str]| {
             let tags = names.iter().map(|name| Tags::of(*name).unwrap()).reduce(Tags::or).unwrap();
@@ -221,7 +221,7 @@ mod tests {
             tagged(&["orders", "refunds"]),
             tagged(&["orders"]).only_tags(Tags::of("refunds").unwrap()),
         ];
-        let of = |session: &Session| Key::of(&tool.contract, session, &json!({"id": 1}), None);
+        let of = |session: &Session| Key::of(&tool, session, &json!({"id": 1}), None);
         let keys: std::collections::HashSet<Key> = sessions.iter().map(of).collect();
         assert_eq!(keys.len(), sessions.len());
         assert_eq!(of(&alice().in_run("ticket_7")), of(&sessions[1]));

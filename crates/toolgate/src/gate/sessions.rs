@@ -71,7 +71,7 @@ mod tests {
     #[tokio::test]
     async fn one_principal_holds_no_more_than_a_hundred_runs_at_once() {
         let clock = Arc::new(ManualClock::at(Millis(1_796_000_000_000)));
-        let contract = json!({"description": "Looks.", "effect": "read"});
+        let contract = json!({"description": "Looks.", "effect": "read", "input": {"properties": {}}});
         let tool = FakeTool::fixed(json!({})).tool("look", contract.as_object().unwrap().clone());
         let gate = Gate::builder()
             .tool(tool)

@@ -80,11 +80,13 @@ fn a_session_begun_over_the_network_is_a_clean_run_of_its_caller() {
     assert_eq!(done.reply()["ok"], true, "{done:?}");
     let unknown = within(&[("Toolgate-Session", "ses_0")], "get_order", &json!({"order_id": "ord_1001"}));
     assert_eq!((unknown.status, unknown.code().as_str()), (404, "no_such_session"));
-    let end = format!(
-        "DELETE /v1/sessions/{handle} HTTP/1.1\r\nHost: {}\r\nAuthorization: {host}\r\n\r\n",
-        serving.address()
-    );
-    assert_eq!(serving.connect().answer(&end).status, 204);
+    let end = |query: &str| {
+        let address = serving.address();
+        format!("DELETE /v1/sessions/{handle}{query} HTTP/1.1\r\nHost: {address}\r\nAuthorization: {host}\r\n\r\n")
+    };
+    let strict = serving.connect().answer(&end("?keep=yes"));
+    assert_eq!((strict.status, strict.code().as_str()), (400, "bad_query"), "what is not known is not passed over");
+    assert_eq!(serving.connect().answer(&end("")).status, 204);
     assert_eq!(within(&named, "get_order", &json!({"order_id": "ord_1001"})).code(), "no_such_session");
     serving.stop();
 }
