@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value};
 
 use super::{Absent, ApprovalSugar, Ask, FactShape, Judgement, Policies, PolicySource, PolicyTool};
+use crate::runs::RunState;
 use crate::session::Session;
 
 /// A tool, as far as policies know of it.
@@ -70,7 +71,7 @@ impl Judge {
     /// The verdict on a call that would run.
     pub fn judge(&self, question: &Question<'_>) -> Said {
         let Question { tool, session, arguments, facts, resource } = *question;
-        match self.0.judge(&Ask { tool, session, arguments, facts, resource }) {
+        match self.0.judge(&Ask { tool, session, arguments, facts, resource, run: &RunState::default() }) {
             Judgement::Permitted { .. } => Said::Permitted,
             Judgement::NeedsApproval { .. } => Said::NeedsApproval,
             Judgement::Rule(_) => Said::Rule,
@@ -86,6 +87,7 @@ impl Judge {
 
 impl<'a> Declared<'a> {
     fn tool(&self) -> PolicyTool<'a> {
+        static NO_LABELS: BTreeSet<String> = BTreeSet::new();
         PolicyTool {
             name: self.name,
             write: self.write,
@@ -99,6 +101,9 @@ impl<'a> Declared<'a> {
                 approvers: role.to_owned().into(),
                 message: None,
             }),
+            requires: &[],
+            sink: None,
+            labels: &NO_LABELS,
         }
     }
 }

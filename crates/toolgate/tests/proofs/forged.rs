@@ -3,6 +3,6 @@
 use crate::stage::inform::Informed;
 use crate::stage::permit::Permitted;
 
-fn forged(informed: Informed) -> Permitted {
-    Permitted { informed, consent: None, would_refuse: None }
+fn forged(informed: Informed, other: Permitted) -> Permitted {
+    Permitted { informed, ..other }
 }
