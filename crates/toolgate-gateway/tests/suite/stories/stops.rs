@@ -161,6 +161,12 @@ fn a_tenant_that_nobody_can_be_of_is_not_stopped_and_an_unknown_one_is_told() {
         assert_eq!(run.exit, Some(2), "{run:?}");
         assert!(run.stderr.starts_with("error[unknown_target]: "), "{run:?}");
     }
+    // Of an issuer that may speak for any tenant nobody knows which there are.
+    let settings = std::fs::read_to_string(folder.path().join("toolgate.toml")).unwrap();
+    let (head, _) = settings.split_once("[identity]").unwrap();
+    let identity = "[identity]\nkind = \"jwt\"\n\n[[identity.issuer]]\nissuer = \"https://id.example.com\"\n\
+        audience = \"https://gate.example.com\"\njwks = \"https://id.example.com/keys\"\ntenant = \"/org\"\n";
+    std::fs::write(folder.path().join("toolgate.toml"), format!("{head}{identity}")).unwrap();
     let run = deny(folder.path(), &["--tenant", "acmee", "--for", "1h", "--why", WHY]);
     assert_eq!(run.exit, Some(0), "{run:?}");
     assert!(run.stderr.contains("not all tenants are known here"), "{run:?}");

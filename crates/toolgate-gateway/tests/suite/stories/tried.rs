@@ -13,6 +13,8 @@ use crate::folder::Folder;
 fn secretive() -> Folder {
     let folder = Folder::shop();
     folder.edit("tools/create_refund.toml", "reason = { enum", "reason = { x-secret = true, enum");
+    // What is secret stands in no preview.
+    folder.edit("tools/create_refund.toml", ", reason: {reason}", "");
     folder
 }
 
