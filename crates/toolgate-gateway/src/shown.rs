@@ -199,14 +199,18 @@ pub(crate) fn standing(Standing { grant, left, state }: &Standing) -> Value {
 /// that opened it, and its digest is keyed.
 pub(crate) struct Names {
     pub(crate) key: String,
-    pub(crate) args_digest: String,
+    /// Nothing where it would have to be keyed and the store is only looked at.
+    pub(crate) args_digest: Option<String>,
 }
 
 impl Names {
     pub(crate) fn of(action: &Listed, is_marked: bool, store: &Store) -> Self {
         match is_marked {
-            true => Self { key: action.first.as_str().to_owned(), args_digest: store.keyed(action.args_digest).hex() },
-            false => Self { key: action.key.hex(), args_digest: action.args_digest.hex() },
+            true => Self {
+                key: action.first.as_str().to_owned(),
+                args_digest: store.keyed(action.args_digest).map(|keyed| keyed.hex()),
+            },
+            false => Self { key: action.key.hex(), args_digest: Some(action.args_digest.hex()) },
         }
     }
 }

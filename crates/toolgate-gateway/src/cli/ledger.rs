@@ -388,7 +388,7 @@ fn show(action: &Listed, namer: &Namer, sent_as: Option<&str>, output: &mut Outp
     line("run", &action.run);
     line("attempt", &action.attempt.to_string());
     line("first ref", action.first.as_str());
-    line("args digest", &names.args_digest);
+    line("args digest", names.args_digest.as_deref().unwrap_or("not shown"));
     if let Some(approval) = &action.approval {
         line("approval", approval);
     }

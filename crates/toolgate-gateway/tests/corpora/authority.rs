@@ -134,7 +134,7 @@ fn a_fact_that_has_changed(row: &Value) -> &'static str {
     let rule = r#"permit (principal, action, resource);
         @id("daily") @message("That is more than the limit of today.")
         forbid (principal, action in Action::"write", resource)
-        when { context.input.amount_minor > context.facts.daily_limit.cents };"#;
+        when { context.facts has daily_limit && context.input.amount_minor > context.facts.daily_limit.cents };"#;
     let desk = Desk::of(row, &[("daily.cedar", rule)]);
     let first = json!({"account": "acc_70", "amount_minor": 5000});
     assert_eq!(desk.call(&first).0, Some(0), "{:?}", desk.call(&first));

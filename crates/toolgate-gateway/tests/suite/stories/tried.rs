@@ -60,7 +60,7 @@ fn no_list_of_the_ledger_shows_a_plain_digest_of_what_is_masked() {
     assert_eq!(run(&folder, "call", &["create_refund", &refund("ord_1001", 100).to_string(), "--json"]).exit, Some(0));
     let entry = run(&folder, "ledger", &["list", "--json"]).json()[0].clone();
     assert_eq!(entry["key"], entry["ref"], "a key is a digest of the arguments");
-    assert_eq!(entry["args_digest"], recorded(&folder)["args_digest"]);
+    assert_eq!(entry["args_digest"], Value::Null, "a look has no key, so it shows no digest of what is masked");
     let named = entry["key"].as_str().unwrap();
     assert_eq!(
         run(&folder, "ledger", &["show", named, "--json"]).json()["key"],
@@ -69,11 +69,6 @@ fn no_list_of_the_ledger_shows_a_plain_digest_of_what_is_masked() {
     );
     let resolved = run(&folder, "ledger", &["resolve", named, "none", "--why", "seen", "--dry-run"]);
     assert!(resolved.stderr.starts_with("error[not_unknown]: "), "it is found, and known: {resolved:?}");
-
-    let again = secretive();
-    assert_eq!(run(&again, "call", &["create_refund", &refund("ord_1001", 100).to_string(), "--json"]).exit, Some(0));
-    let other = run(&again, "ledger", &["list", "--json"]).json()[0].clone();
-    assert_ne!(other["args_digest"], entry["args_digest"], "whoever has another key tries in vain");
 }
 
 #[test]
