@@ -25,10 +25,14 @@ def test_a_call_that_waits_is_done_once_it_is_approved(shop: Shop, gate: Gate) -
 
 
 def test_whoever_may_only_call_may_not_approve(gate: Gate) -> None:
-    for ask in (gate.approvals.list, lambda: gate.approvals.get("apr_1"), lambda: gate.approvals.approve("apr_1")):
+    for ask in (gate.approvals.list, lambda: gate.approvals.approve("apr_1")):
         with pytest.raises(GateError) as raised:
             ask()
         assert (raised.value.status, raised.value.code) == (403, "missing_scope")
+    # Whoever asked may look at it; of what others asked they learn nothing.
+    with pytest.raises(GateError) as raised:
+        gate.approvals.get("apr_1")
+    assert (raised.value.status, raised.value.code) == (404, "no_such_approval")
 
 
 @pytest.mark.parametrize("id", ["", ".", ".."])
